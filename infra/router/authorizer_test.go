@@ -623,6 +623,9 @@ func TestDamagedRows(t *testing.T) {
 	f.open(f.plan(), 1).is(t, "a damaged seal", http.StatusUnprocessableEntity, "unreadable_key")
 	rows.Set(t, at, "disabled", kit.Text("no"))
 	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a damaged flag", http.StatusUnprocessableEntity, "unreadable_row")
+	if r := refusalOf(routing.ErrTooMany); r.status != http.StatusUnprocessableEntity || r.reason != "workspace_too_large" {
+		t.Errorf("more than a page: %d %s", r.status, r.reason)
+	}
 	if log := f.log.String(); strings.Count(log, "refused") != 2 {
 		t.Errorf("logged %s", log)
 	}

@@ -15,23 +15,15 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// opening returns a function that opens a new buffer each time, and the buffers.
-func opening() (open func(context.Context) (secret.Bytes, error), buffers func() [][]byte) {
-	var mu sync.Mutex
-	var all [][]byte
-	return func(context.Context) (secret.Bytes, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, []byte("sk-secret"))
-			return secret.New(all[len(all)-1]), nil
-		}, func() [][]byte {
-			mu.Lock()
-			defer mu.Unlock()
-			return all
-		}
+// opener opens a new buffer each time.
+type opener struct{ buffers [][]byte }
+
+func (o *opener) open(context.Context) (secret.Bytes, error) {
+	o.buffers = append(o.buffers, []byte("sk-secret"))
+	return secret.New(o.buffers[len(o.buffers)-1]), nil
 }
 
-func mustGet(t *testing.T, c *cache, key cacheKey, open func(context.Context) (secret.Bytes, error)) {
+func mustGet(t *testing.T, c *cache, key cacheKey, open openFunc) {
 	t.Helper()
 	got, err := c.get(t.Context(), key, open)
 	if err != nil || string(got.Reveal()) != "sk-secret" {
@@ -74,24 +66,24 @@ func TestAKeyIsKeptForOneSealInOnePlace(t *testing.T) {
 func TestKeysAreKeptForAMinuteAndWiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(10)
-		open, buffers := opening()
-		mustGet(t, c, cacheKey{1}, open)
+		var o opener
+		mustGet(t, c, cacheKey{1}, o.open)
 		time.Sleep(time.Minute - time.Nanosecond)
-		mustGet(t, c, cacheKey{1}, open)
-		if n := len(buffers()); n != 1 {
+		mustGet(t, c, cacheKey{1}, o.open)
+		if n := len(o.buffers); n != 1 {
 			t.Errorf("opened %d times within a minute", n)
 		}
 		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
-		if kept := buffers()[0]; string(kept) != string(make([]byte, len(kept))) {
+		if kept := o.buffers[0]; string(kept) != string(make([]byte, len(kept))) {
 			t.Error("a key is still there after its minute")
 		}
-		mustGet(t, c, cacheKey{1}, open)
-		if n := len(buffers()); n != 2 {
+		mustGet(t, c, cacheKey{1}, o.open)
+		if n := len(o.buffers); n != 2 {
 			t.Errorf("opened %d times in two minutes", n)
 		}
 		c.clear()
-		if kept := buffers()[1]; string(kept) != string(make([]byte, len(kept))) || len(c.entries) != 0 {
+		if kept := o.buffers[1]; string(kept) != string(make([]byte, len(kept))) || len(c.entries) != 0 {
 			t.Error("a key is still there after clear")
 		}
 	})
@@ -102,11 +94,11 @@ func TestKeysAreKeptForAMinuteAndWiped(t *testing.T) {
 func TestARandomKeyLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(100)
-		open, buffers := opening()
+		var o opener
 		for n := range byte(200) {
-			mustGet(t, c, cacheKey{n % 101}, open)
+			mustGet(t, c, cacheKey{n % 101}, o.open)
 		}
-		if n := len(buffers()); n < 101 || n > 170 || len(c.entries) != 100 || c.bytes != 100*len("sk-secret") {
+		if n := len(o.buffers); n < 101 || n > 170 || len(c.entries) != 100 || c.bytes != 100*len("sk-secret") {
 			t.Errorf("opened %d times, %d keys and %d bytes are kept", n, len(c.entries), c.bytes)
 		}
 		large := func(context.Context) (secret.Bytes, error) { return secret.New(make([]byte, mostBytes/4)), nil }
@@ -116,7 +108,7 @@ func TestARandomKeyLeaves(t *testing.T) {
 			}
 		}
 		c.clear()
-		for _, plain := range buffers() {
+		for _, plain := range o.buffers {
 			if plain[0] != 0 {
 				t.Error("a key that left is not wiped")
 			}
@@ -203,11 +195,11 @@ func TestAPanicIsAnError(t *testing.T) {
 				})
 			}
 			group.Wait()
-			open, buffers := opening()
+			var o opener
 			for range 2 {
-				mustGet(t, c, cacheKey{1}, open)
+				mustGet(t, c, cacheKey{1}, o.open)
 			}
-			if isKept := len(buffers()) == 1; isKept != (most > 0) {
+			if isKept := len(o.buffers) == 1; isKept != (most > 0) {
 				t.Errorf("keeping %d: the key is kept: %t", most, isKept)
 			}
 			c.clear()
@@ -219,9 +211,9 @@ func TestAPanicIsAnError(t *testing.T) {
 func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(2)
-		open, buffers := opening()
+		var o opener
 		for key := range byte(2) {
-			mustGet(t, c, cacheKey{key}, open)
+			mustGet(t, c, cacheKey{key}, o.open)
 		}
 		outage := errors.New("no KMS")
 		var group sync.WaitGroup
@@ -238,9 +230,9 @@ func TestOpeningsDoNotDriveOutOpenKeys(t *testing.T) {
 		}
 		group.Wait()
 		for key := range byte(2) {
-			mustGet(t, c, cacheKey{key}, open)
+			mustGet(t, c, cacheKey{key}, o.open)
 		}
-		if n := len(buffers()); n != 2 || len(c.entries) != 2 {
+		if n := len(o.buffers); n != 2 || len(c.entries) != 2 {
 			t.Errorf("opened %d times, %d entries", n, len(c.entries))
 		}
 		c.clear()
