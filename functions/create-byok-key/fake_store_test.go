@@ -42,9 +42,9 @@ func newFakeStore() *fakeStore {
 }
 
 // send sends a request with exactly this body.
-func (m *fakeStore) send(t *testing.T, body []byte, idempotencyKeys ...string) functest.Answer {
+func (m *fakeStore) send(t *testing.T, body []byte) functest.Answer {
 	t.Helper()
-	e := createRequest(nil).SendingBytes(body).As(onlyKey).With("Idempotency-Key", idempotencyKeys...)
+	e := createRequest(nil).SendingBytes(body).As(onlyKey)
 	return functest.Handle(t, auth.NewVerifier(m, "access"), operation(handler{workspaces: m, positions: m, keyring: m, credentials: m}), e)
 }
 

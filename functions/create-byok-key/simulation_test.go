@@ -103,7 +103,10 @@ func alone() []sim.Scenario {
 			c.Workspace = ids.New[ids.Workspace]()
 		}),
 		one("deleted workspace", 4, []string{key, idem, position, workspace, dataKey, idem}, named, withoutWorkspace),
-		one("no default workspace", 2, []string{key, account}, unnamed, withoutWorkspace),
+		one("no default workspace", 3, []string{key, account, hashes}, unnamed, func(w *sim.World, c *sim.Create) {
+			withoutWorkspace(w, c)
+			c.Hashes = []string{w.UnknownHash()}
+		}),
 		one("standard key", 1, []string{key, idem}, sim.Create{Idempotency: "once", Never: http.StatusForbidden}, func(w *sim.World, c *sim.Create) {
 			c.Token = w.StandardKey("")
 		}),

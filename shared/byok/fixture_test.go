@@ -116,22 +116,12 @@ func (f *fixture) wrappedKeys() (own []byok.WrappedKey) {
 	return own
 }
 
-// wrappedKey reads the wrapped key of the workspace's one credential.
-func (f *fixture) wrappedKey() byok.WrappedKey {
-	f.Helper()
-	own := f.wrappedKeys()
-	if len(own) != 1 {
-		f.Fatalf("%d wrapped keys, want 1", len(own))
-	}
-	return own[0]
-}
-
 // newWrappedKey stores the workspace's first credential and reads its wrapped key.
 func (f *fixture) newWrappedKey() byok.WrappedKey {
 	f.Helper()
 	f.newCredential()
 	defer f.faults.Heal()
-	return f.wrappedKey()
+	return f.wrappedKeys()[0]
 }
 
 func (f *fixture) newKey() string {
