@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -21,7 +20,6 @@ import (
 
 	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/local/child/childtest"
-	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/test/kit"
@@ -49,16 +47,21 @@ type load struct {
 	files   map[ids.File]int // of the deletion; 201 if the file is uploaded and stays
 }
 
+// newLoad makes an account for clients of the running server with this state.
+func newLoad(t *testing.T, state string) *load {
+	t.Helper()
+	l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
+	l.connect(t, state)
+	l.Tenant = kit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
+	return l
+}
+
 // connect makes the load use the running server with this state.
 func (l *load) connect(t *testing.T, state string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(state, "demo.json")) //nolint:gosec // the test's folder
+	stack, err := kit.OpenStack(t.Context(), filepath.Join(state, "stack.json"))
 	kit.Must(t, err)
-	var facts demo.Facts
-	kit.Must(t, json.Unmarshal(text, &facts))
-	l.client = client.New(facts.BaseURL, clients)
-	l.stack, err = kit.OpenStack(t.Context(), filepath.Join(state, "stack.json"))
-	kit.Must(t, err)
+	l.stack, l.client = stack, client.New(stack.BaseURL, clients)
 }
 
 // keyOf is the provider key of the credential with the name.
@@ -174,9 +177,7 @@ func TestAKillLosesNothing(t *testing.T) {
 	}
 	for _, responses := range []int64{10, 40, 90} {
 		cmd := next()
-		l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
-		l.connect(t, state)
-		l.Tenant = kit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
+		l := newLoad(t, state)
 		loads = append(loads, l)
 		ctx, killed := context.WithCancel(t.Context())
 		var count atomic.Int64
@@ -256,9 +257,7 @@ func TestAFunctionIsKilledBetweenTwoCalls(t *testing.T) {
 	})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, running.Close()) })
-	l := &load{creates: map[string]int{}, files: map[ids.File]int{}}
-	l.connect(t, state)
-	l.Tenant = kit.NewTenant(t, auth.NewRegistry(l.stack.DynamoDB, l.stack.Access))
+	l := newLoad(t, state)
 	for function, ask := range map[string]func() (client.Request, func(status int)){
 		"CreateByokKeyFunction": func() (client.Request, func(int)) {
 			name := string(ids.NewFile())

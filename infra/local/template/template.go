@@ -15,13 +15,15 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"go.yaml.in/yaml/v3"
+
+	"signalbox.dev/infra/local/kms"
 )
 
 // The values of the pseudo parameters AWS::Region, AWS::AccountId and AWS::StackName on
-// one machine.
+// one machine. The first two are in the ARNs of the keys, too.
 const (
-	Region    = "us-east-1"
-	Account   = "000000000000"
+	Region    = kms.Region
+	Account   = kms.Account
 	StackName = "signalbox-local"
 )
 

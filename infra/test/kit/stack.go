@@ -27,6 +27,7 @@ type Stack struct {
 
 // Outputs are the stack's outputs that tests need.
 type Outputs struct {
+	BaseURL     string `json:"ApiBaseUrl"`
 	Access      string `json:"AccessTableName"`
 	Credentials string `json:"CredentialsTableName"`
 	Jobs        string `json:"SyncJobsTableName"`
