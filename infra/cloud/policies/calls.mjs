@@ -1,7 +1,7 @@
 // A function's policies are judged by its recorded calls, by the calls here that no recorder
 // sees, and by the calls here that the function must not make.
 
-import { scopeOf } from './request.mjs'
+import { scopeOf } from './simulate.mjs'
 import { actionsOn, conditionKeysOf } from './vocabulary.mjs'
 
 // ---- Permissions that a function needs for calls that no recorder sees: another service makes

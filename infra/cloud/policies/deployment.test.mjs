@@ -6,8 +6,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
 import { unseen } from './calls.mjs'
-import { allowed, leftToIam } from './simulate.mjs'
-import { readCalls, readStack, requestOf } from './request.mjs'
+import { allowed, leftToIam, readCalls, readStack, requestOf } from './simulate.mjs'
 import { problemsOfPolicy } from './vocabulary.mjs'
 
 const stack = readStack(process.env.STACK)
