@@ -1,6 +1,5 @@
 """The AWS account, a stack in it, and the test account that the checks use."""
 
-import concurrent.futures
 import dataclasses
 import http.client
 import json
@@ -101,24 +100,28 @@ class Subject:
     deployment = None  # the stack's Deployment, if `make prove` made it
     template = None  # the template that it must have, if that is not template.yaml
 
-    def __init__(self, account: Account, name: str, url: str = "") -> None:
-        described = account.stack(name)
-        if described is None:
-            raise SystemExit(f"cloud: there is no stack {name} in {account.region}")
-        self.account, self.name, self.id = account, name, described["StackId"]
-        self.status, self.role = described["StackStatus"], described.get("RoleARN", "")
-        self.outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", [])}
-        self.parameters = {p["ParameterKey"]: p["ParameterValue"] for p in described.get("Parameters", [])}
-        self.resources = account.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=self.id)
-        self.physical = {r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in self.resources}
-        self.url = urllib.parse.urlsplit(url or self.outputs["ApiBaseUrl"])
-        self.s3 = account.client("s3")
+    def __init__(self, account: Account, name: str) -> None:
+        self.account, self.name, self.s3 = account, name, account.client("s3")
+        self.describe()
+        self.url = urllib.parse.urlsplit(self.outputs["ApiBaseUrl"])
         self.bucket = self.outputs["FilesBucketName"]
         self.began = time.time()
         self.secrets, self.answered = {MARKER}, set()
         self._lock = threading.Lock()
         WORK.mkdir(parents=True, exist_ok=True)
         self.noted = WORK / f"{self.name}-made.txt"
+
+    def describe(self) -> None:
+        """Reads what CloudFormation has about the stack."""
+        described, self.declared = self.account.stack(self.name), None
+        if described is None:
+            raise SystemExit(f"cloud: there is no stack {self.name} in {self.account.region}")
+        self.id = described["StackId"]
+        self.status, self.role = described["StackStatus"], described.get("RoleARN", "")
+        self.outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", [])}
+        self.parameters = {p["ParameterKey"]: p["ParameterValue"] for p in described.get("Parameters", [])}
+        self.resources = self.account.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=self.id)
+        self.physical = {r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in self.resources}
 
     # ------------------------------------------------------------ test account
 
@@ -138,10 +141,7 @@ class Subject:
     def make_tenant(self) -> None:
         account = self.admin("account", "create", "make prove")
         self.tenant, self.workspace = self._note("account", account["id"]), account["default_workspace_id"]
-        self.management, self.standard = (
-            self.secret(self.admin("key", "create", "check", "--account", self.tenant, "--kind", kind)["key"])
-            for kind in ("management", "standard")
-        )
+        self.management = self.secret(self.admin("key", "create", "check", "--account", self.tenant, "--kind", "management")["key"])
         self.job = self._note("job", self.admin("job", "create", "--account", self.tenant)["id"])
 
     def file(self) -> str:
@@ -224,26 +224,15 @@ class Subject:
                 self.answered.add(names["x-request-id"])
         return answer
 
-    def get_job(self, **headers: str) -> Answer:
-        return self.send("GET", f"/scim/sync-jobs/{self.job}", self.management, **headers)
+    def get_job(self) -> Answer:
+        return self.send("GET", f"/scim/sync-jobs/{self.job}", self.management)
 
-    def create(self, **headers: str) -> Answer:
-        body = json.dumps({"provider": "openai", "key": PROVIDER_KEY}).encode()
-        return self.send("POST", "/byok", self.management, body, Content_Type="application/json", **headers)
+    def create(self, **members) -> Answer:
+        body = json.dumps({"provider": "openai", "key": PROVIDER_KEY} | members).encode()
+        return self.send("POST", "/byok", self.management, body, Content_Type="application/json")
 
-    def delete(self, file: str, key: str = "") -> Answer:
-        return self.send("DELETE", f"/files/{file}", key or self.management)
-
-    def at_once(self, count: int, send) -> list[Answer]:
-        """Sends many requests at the same time."""
-        barrier = threading.Barrier(count)
-
-        def one(i: int) -> Answer:
-            barrier.wait()
-            return send(i)
-
-        with concurrent.futures.ThreadPoolExecutor(count) as pool:
-            return list(pool.map(one, range(count)))
+    def delete(self, file: str) -> Answer:
+        return self.send("DELETE", f"/files/{file}", self.management)
 
 
 def remove_objects(s3, bucket: str, prefix: str = "") -> None:

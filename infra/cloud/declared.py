@@ -56,8 +56,7 @@ class Declared(Stack):
 
 
 def declared(subject: Subject) -> Declared:
-    if not hasattr(subject, "declared"):
-        subject.declared = Declared(subject)
+    subject.declared = subject.declared or Declared(subject)
     return subject.declared
 
 

@@ -140,14 +140,18 @@ class EngineDeployment(Deployment):
         api, stage = subject.physical["Api"], subject.parameters["StageName"]
         subject.url = urllib.parse.urlsplit(f"{os.environ['AWS_ENDPOINT_URL']}/restapis/{api}/{stage}/_user_request_/api/v1")
         subject.patience = 3
-        gateway = self.account.client("apigateway")
+        return subject
+
+    def deploy(self, stage: str) -> Subject:
+        subject = super().deploy(stage)
+        gateway, api = self.account.client("apigateway"), subject.physical["Api"]
         # The engine ignores the responses in the API's body.
         for kind, response in self.template["Resources"]["Api"]["Properties"]["GatewayResponses"].items():
             gateway.put_gateway_response(
                 restApiId=api, responseType=kind, statusCode=str(response["StatusCode"]), responseTemplates=response["ResponseTemplates"],
                 responseParameters={f"gatewayresponse.header.{n}": v for n, v in response["ResponseParameters"]["Headers"].items()},
             )
-        gateway.create_deployment(restApiId=api, stageName=stage)
+        gateway.create_deployment(restApiId=api, stageName=subject.parameters["StageName"])
         return subject
 
 

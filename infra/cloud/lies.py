@@ -12,14 +12,13 @@ import zipfile
 from unittest import mock
 
 from account import MARKER, Answer, Subject
+from declared import declared
 from stack import yaml_parse
 
 # A server without TLS, and a suite that fails by itself on an engine.
 UNTOLD = {"tls", "contract"}
 STRANGER = "arn:aws:iam::000000000000:role/stranger"
-
-
-MORE = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "dynamodb:*", "Resource": "*"}]})
+MORE = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
 
 
 def aws(service: str, operation: str, **arguments):
@@ -36,22 +35,18 @@ def nothing(*_) -> None:
     pass
 
 
-def open_key(s: Subject) -> str:
-    kms, key = s.account.client("kms"), s.physical["SealingKey"]
-    before = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-    assert "CreateByokKeyRole" in before
-    kms.put_key_policy(KeyId=key, PolicyName="default", Policy=before.replace("CreateByokKeyRole", "Stranger"))
-    return before
+def patched(target, name: str, new):
+    patch = mock.patch.object(target, name, new)
+    patch.start()
+    return patch
 
 
-def give(s: Subject, role: str) -> None:
-    iam = s.account.client("iam")
-    iam.create_role(RoleName=role, AssumeRolePolicyDocument="{}")
-    iam.attach_role_policy(RoleName=role, PolicyArn=s.physical["RouterPolicy"])
+def unpatch(_, patch) -> None:
+    patch.stop()
 
 
-def take(s: Subject, role: str) -> None:
-    s.account.client("iam").detach_role_policy(RoleName=role, PolicyArn=s.physical["RouterPolicy"])
+def credentials_table(s: Subject, _=None) -> str:
+    return f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}"
 
 
 # ---- A live version that is not the stack's
@@ -165,21 +160,12 @@ def failing(body: str) -> str:
     return json.dumps(template)
 
 
-def remember(s: Subject, role: str) -> None:
-    s.account.remembered = role
-
-
-def patched(target, name: str, new):
-    patch = mock.patch.object(target, name, new)
-    patch.start()
-    return patch
-
-
 LIES = [
     ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal=STRANGER, Operations=["Decrypt"]),
      aws("kms", "revoke_grant", KeyId="$SealingKey", GrantId=lambda s, made: made["GrantId"]), "SealingKey/Grants"),
-    ("access", "the sealing key opened to a role", open_key,
-     aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=lambda _, before: before), "SealingKey/Policy"),
+    ("access", "the sealing key opened to all", aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=MORE),
+     aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=lambda s, _: json.dumps(declared(s).properties("SealingKey")["KeyPolicy"])),
+     "SealingKey/Policy"),
     ("access", "a key that does not rotate", aws("kms", "disable_key_rotation", KeyId="$SealingKey"),
      aws("kms", "enable_key_rotation", KeyId="$SealingKey", RotationPeriodInDays=365), "SealingKey/Rotates"),
     ("access", "a disabled key", aws("kms", "disable_key", KeyId="$StorageKey"), aws("kms", "enable_key", KeyId="$StorageKey"), "StorageKey/State"),
@@ -188,11 +174,8 @@ LIES = [
     ("access", "AdministratorAccess",
      aws("iam", "attach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"),
      aws("iam", "detach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"), "CreateByokKeyRole/Attached"),
-    ("access", "a table opened to a role",
-     aws("dynamodb", "put_resource_policy", ResourceArn=lambda s,
-         _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}",
-     Policy=json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": {"AWS": STRANGER}, "Action": "dynamodb:*", "Resource": "*"}]})),
-     aws("dynamodb", "delete_resource_policy", ResourceArn=lambda s, _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}"), "CredentialsTable/"),
+    ("access", "a table opened to all", aws("dynamodb", "put_resource_policy", ResourceArn=credentials_table, Policy=MORE),
+     aws("dynamodb", "delete_resource_policy", ResourceArn=credentials_table), "CredentialsTable/"),
     ("access", "the rows of a table in a stream",
      aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}),
      aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": False}), "CredentialsTable/Stream"),
@@ -203,7 +186,8 @@ LIES = [
      aws("logs", "put_subscription_filter", logGroupName="$CreateByokKeyLogGroup", filterName="x", filterPattern="",
          destinationArn="arn:aws:lambda:us-east-1:444455556666:function:x"),
      aws("logs", "delete_subscription_filter", logGroupName="$CreateByokKeyLogGroup", filterName="x"), "CreateByokKeyLogGroup"),
-    ("access", "the router's policy for another role", lambda s: give(s, "stranger"), lambda s, _: take(s, "stranger"), "RouterPolicy/Roles"),
+    ("access", "the router's policy for another role", aws("iam", "attach_role_policy", RoleName="$DeleteFileRole", PolicyArn="$RouterPolicy"),
+     aws("iam", "detach_role_policy", RoleName="$DeleteFileRole", PolicyArn="$RouterPolicy"), "RouterPolicy/Roles"),
     ("access", "a function that an account may call",
      aws("lambda", "add_permission", FunctionName="$CreateByokKeyFunction", StatementId="x", Principal="111122223333",
          Action="lambda:InvokeFunction"),
@@ -222,14 +206,13 @@ LIES = [
     ("alarm-recipients", "a stranger", aws("sns", "subscribe", TopicArn="$AlarmTopic", Protocol="sqs", Endpoint="arn:aws:sqs:us-east-1:444455556666:x"), lambda s, _: unsubscribe(s), "reach .*444455556666:x"),
     ("alarm-recipients", "nobody left", unsubscribe, nothing, "0 of 0 "),
     ("batch-without-items", "an answer without its table", lambda s: patched(s.account.client("dynamodb"), "batch_get_item", lambda **_: {"Responses": {}, "UnprocessedKeys": {}}),
-     lambda _, patch: patch.stop(), "{}, {}"),
+     unpatch, "{}, {}"),
     ("names", "a stack with a longer name", lambda s: s.account.client("iam").create_role(RoleName="x", Path=f"/{s.name}-2/", AssumeRolePolicyDocument="{}"),
      aws("iam", "delete_role", RoleName="x"), "/x"),
-    ("status", "the administrator's role remembered", lambda s: remember(s, "arn:aws:iam::000000000000:role/administer-x"), lambda s, _: remember(s, s.deployment.role), "administer-x"),
+    ("status", "the administrator's role remembered", lambda s: patched(s.account, "remembered", "arn:aws:iam::000000000000:role/administer-x"), unpatch, "administer-x"),
     ("sealing", "a key that opens to something else", lambda s: patched(s.account.client("kms"), "decrypt", lambda **_: {"Plaintext": bytes(32)}),
-     lambda _, patch: patch.stop(), "could not be checked|is not the one"),
-    ("large-body", "a large body accepted",
-     lambda s: patched(Subject, "send", lambda *a, **b: Answer(201, {}, "{}")), lambda _, patch: patch.stop(), "status 201"),
+     unpatch, "could not be checked|is not the one"),
+    ("large-body", "a large body accepted", lambda s: patched(Subject, "send", lambda *a, **b: Answer(201, {}, "{}")), unpatch, "status 201"),
     ("secrets-in-logs", "a provider key in a log", *line("GetSyncJobLogGroup", f"sk-{MARKER}-AbCd"), "GetSyncJobLogGroup"),
     ("secrets-in-logs", "a provider key in base64", *line("AccessLogGroup", HIDDEN), "AccessLogGroup"),
     ("secrets-in-logs", "an API key in a log", *line("AccessLogGroup", "Bearer sbx_0123456789abcdefghijklmnop"), "AccessLogGroup"),

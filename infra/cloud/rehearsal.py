@@ -18,7 +18,7 @@ from unittest import mock
 
 import cloud
 import observed
-from account import PROVIDER_KEY, ROOT, WORK, Subject
+from account import ROOT, WORK, Subject
 from behaviour import works
 from botocore.exceptions import ClientError
 from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
@@ -123,6 +123,7 @@ def verdicts(reports: list[Report], s: Subject) -> None:
 def lies(d: EngineDeployment) -> None:
     """Each check notices a change behind its back."""
     s = d.subject()
+    s.patience = 1
     with contextlib.suppress(ClientError):  # the runbook gave it, and the stack has no router
         d.account.client("iam").detach_role_policy(RoleName="router", PolicyArn=s.physical["RouterPolicy"])
     s.make_tenant()
@@ -131,12 +132,9 @@ def lies(d: EngineDeployment) -> None:
     asked: set[str] = set()
 
     def report(name: str) -> Report:
-        subject = Subject(d.account, d.name)
-        subject.deployment, subject.template, subject.url, subject.patience, subject.began = d, d.template, s.url, 1, s.began
-        for attribute in ("tenant", "workspace", "management", "standard", "job", "secrets"):
-            setattr(subject, attribute, getattr(s, attribute))
+        s.describe()
         with mock.patch("sys.stderr"), recorded(d.account, asked):
-            return make([live[name]], subject)[0]
+            return make([live[name]], s)[0]
 
     try:
         holds(live.keys() - UNTOLD == {name for name, *_ in LIES}, "a check has no lie, or a lie no check")
@@ -270,10 +268,9 @@ def play(d: EngineDeployment, page: str, headings: list[str]) -> str:
     s = d.subject()
     s.make_tenant()
     try:
+        s.admin("key", "create", "another", "--account", s.tenant)
         key, other = (k["hash"] for k in s.admin("key", "list", "--account", s.tenant))
-        body = json.dumps({"provider": "openai", "key": PROVIDER_KEY, "allowed_api_key_hashes": [key]}).encode()
-        made = [s.send("POST", "/byok", s.management, body, Content_Type="application/json") for _ in range(2)]
-        first, second = (m.json()["data"]["id"] for m in made)
+        first, second = (s.create(allowed_api_key_hashes=[key]).json()["data"]["id"] for _ in range(2))
         role(d, "router", s.outputs["RouterPolicyArn"])
         if page == "restore":
             lose(d, s.outputs["AccessTableName"], headings[0] == "The table was deleted")
