@@ -312,6 +312,7 @@ class Template(unittest.TestCase):
                 self.assertTrue(
                     value in map(str, rule.get("AllowedValues", [value])) and re.fullmatch(rule.get("AllowedPattern", ".*"), value)
                     and (rule["Type"] == "String" or rule.get("MinValue", 0) <= int(value) <= rule.get("MaxValue", int(value))), f"{name}: {parameter}={value}")
+        self.assertEqual(config["default"]["local_start_api"]["parameters"]["port"], 3001, "make run serves the port before it")
         for name in config.keys() - {"version"}:
             given = config[name]["global"]["parameters"]
             self.assertEqual(given.get("s3_prefix"), given["stack_name"], f"{name}: service-api-policy.json lets the service role read no other code")
