@@ -170,17 +170,7 @@ def canonical(value, name: str = ""):
 # ---- What gives access or copies, as the service has it and as the template says. Each function returns both,
 # (have, want), for one resource of the type.
 
-READERS: dict = {}
 
-
-def reads(kind: str):
-    def declare(read):
-        READERS[kind] = read
-        return read
-    return declare
-
-
-@reads("AWS::IAM::Role")
 def _role(s: Subject, name: str, want: dict):
     iam, role = s.account.client("iam"), s.physical[name]
     there = iam.get_role(RoleName=role)["Role"]
@@ -197,7 +187,6 @@ def _role(s: Subject, name: str, want: dict):
     }
 
 
-@reads("AWS::IAM::ManagedPolicy")
 def _managed(s: Subject, name: str, want: dict):
     """The router's policy, and the roles that have it."""
     iam, arn = s.account.client("iam"), s.physical[name]
@@ -209,7 +198,6 @@ def _managed(s: Subject, name: str, want: dict):
     }, {"Document": want["PolicyDocument"], "Roles": []}
 
 
-@reads("AWS::KMS::Key")
 def _key(s: Subject, name: str, want: dict):
     kms, key = s.account.client("kms"), s.physical[name]
     there, rotation = kms.describe_key(KeyId=key)["KeyMetadata"], kms.get_key_rotation_status(KeyId=key)
@@ -225,18 +213,15 @@ def _key(s: Subject, name: str, want: dict):
     }
 
 
-@reads("AWS::Logs::ResourcePolicy")
 def _log_policy(s: Subject, name: str, want: dict):
     found = s.account.pages("logs", "describe_resource_policies", "resourcePolicies")
     return [p["policyDocument"] for p in found if p["policyName"] == want["PolicyName"]], [want["PolicyDocument"]]
 
 
-@reads("AWS::S3::BucketPolicy")
 def _bucket_policy(s: Subject, name: str, want: dict):
     return s.s3.get_bucket_policy(Bucket=want["Bucket"])["Policy"], want["PolicyDocument"]
 
 
-@reads("AWS::SNS::TopicPolicy")
 def _topic_policy(s: Subject, name: str, want: dict):
     (topic,) = want["Topics"]
     return s.account.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"], want["PolicyDocument"]
@@ -255,7 +240,6 @@ def maybe(ask, member: str):
 # Nobody else gets a copy, and nothing expires or is switched: drift detection compares only what a template sets.
 
 
-@reads("AWS::DynamoDB::Table")
 def _table(s: Subject, name: str, want: dict):
     dynamodb, table = s.account.client("dynamodb"), s.physical[name]
     there = dynamodb.describe_table(TableName=table)["Table"]
@@ -267,7 +251,6 @@ def _table(s: Subject, name: str, want: dict):
     }, dict.fromkeys(("Policy", "Stream", "Replicas", "Kinesis", "Expires"))
 
 
-@reads("AWS::S3::Bucket")
 def _bucket(s: Subject, name: str, want: dict):
     notified = {n: v for n, v in s.s3.get_bucket_notification_configuration(Bucket=s.bucket).items() if n != "ResponseMetadata"}
     return {
@@ -276,17 +259,14 @@ def _bucket(s: Subject, name: str, want: dict):
     }, {"Replication": None, "Notifications": None, "Versioning": want.get("VersioningConfiguration", {}).get("Status")}
 
 
-@reads("AWS::Events::Rule")
 def _rule(s: Subject, name: str, want: dict):
     return s.account.client("events").describe_rule(Name=s.physical[name])["State"], want.get("State", "ENABLED")
 
 
-@reads("AWS::Logs::LogGroup")
 def _log_group(s: Subject, name: str, want: dict):
     return s.account.pages("logs", "describe_subscription_filters", "subscriptionFilters", logGroupName=s.physical[name]), []
 
 
-@reads("AWS::Lambda::Function")
 def _callers(s: Subject, name: str, want: dict):
     """Who may call the function: its policies, with its alias and without, and its URLs."""
     client, function = s.account.client("lambda"), s.physical[name]
@@ -310,6 +290,19 @@ def _callers(s: Subject, name: str, want: dict):
     }
 
 
+READERS = {
+    "AWS::IAM::Role": _role,
+    "AWS::IAM::ManagedPolicy": _managed,
+    "AWS::KMS::Key": _key,
+    "AWS::Logs::ResourcePolicy": _log_policy,
+    "AWS::S3::BucketPolicy": _bucket_policy,
+    "AWS::SNS::TopicPolicy": _topic_policy,
+    "AWS::DynamoDB::Table": _table,
+    "AWS::S3::Bucket": _bucket,
+    "AWS::Events::Rule": _rule,
+    "AWS::Logs::LogGroup": _log_group,
+    "AWS::Lambda::Function": _callers,
+}
 READ = {*READERS, "AWS::IAM::Policy", "AWS::Lambda::Permission", "AWS::Lambda::Alias", "AWS::Lambda::Version"}
 
 

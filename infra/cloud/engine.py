@@ -22,8 +22,8 @@ from life import Deployment
 from stack import source
 
 # CreateChangeSet refuses a template with these types.
-UNKNOWN_TYPES = {"AWS::CodeDeploy::Application", "AWS::CodeDeploy::DeploymentGroup", "AWS::Logs::QueryDefinition"}
-FIREWALL_TYPES = {"AWS::WAFv2::LoggingConfiguration", "AWS::WAFv2::WebACLAssociation"}
+UNKNOWN_TYPES = {"AWS::CodeDeploy::Application", "AWS::CodeDeploy::DeploymentGroup", "AWS::Logs::QueryDefinition",
+                 "AWS::WAFv2::LoggingConfiguration", "AWS::WAFv2::WebACLAssociation"}
 # The creation of an alarm with several metrics fails, and rolls back.
 METRIC_MATH = "Properties.Metrics (metric math) is not supported"
 
@@ -56,13 +56,13 @@ UNJUDGED = {"latency"}
 UNTAGGED = ("bucket ", "log group ")
 
 
-def stripped(template: dict, math: bool = False) -> dict:
-    """The template without the types that the engine does not know, and without metric math unless asked."""
+def stripped(template: dict) -> dict:
+    """The template without the types that the engine does not know, and without metric math."""
     function = template["Globals"]["Function"]
     function.pop("DeploymentPreference", None)  # from which the transform makes CodeDeploy's resources
     for name, resource in list(template["Resources"].items()):
         resource.get("Properties", {}).pop("DeploymentPreference", None)
-        if resource["Type"] in UNKNOWN_TYPES | FIREWALL_TYPES or not math and "Metrics" in resource.get("Properties", {}):
+        if resource["Type"] in UNKNOWN_TYPES or "Metrics" in resource.get("Properties", {}):
             del template["Resources"][name]
     return template
 

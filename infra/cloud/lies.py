@@ -155,7 +155,7 @@ def as_before(s: Subject, body: str) -> None:
 def failing(body: str) -> str:
     """With an alarm that the engine refuses."""
     template = yaml_parse(body)
-    template["Resources"]["Refused"] = {"Type": "AWS::CloudWatch::Alarm", "Properties": {
+    template["Resources"]["Refused"] = {"Type": "AWS::CloudWatch::Alarm", "DependsOn": "AccessTable", "Properties": {
         "ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1, "Metrics": [{"Id": "m", "Expression": "1"}]}}
     return json.dumps(template)
 

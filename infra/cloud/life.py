@@ -186,22 +186,17 @@ class Cleaner:
         # A stack without resources has no tags yet.
         if stack["StackStatus"] != "REVIEW_IN_PROGRESS" and {"Key": TAG, "Value": self.name} not in stack.get("Tags", []):
             raise SystemExit(f"cloud: stack {self.name} has no tag {TAG}={self.name}: prove did not make it")
-        cloudformation, asked = self.account.client("cloudformation"), False
 
-        def gone() -> bool:
-            nonlocal asked
+        def status() -> str:
             now = self.account.stack(stack["StackId"])
-            status = now["StackStatus"] if now else "DELETE_COMPLETE"
-            if status == "DELETE_FAILED" and asked:
-                raise SystemExit(f"cloud: stack {self.name}: DELETE_FAILED: {now.get('StackStatusReason')}")
-            if not asked and (not status.endswith("_IN_PROGRESS") or status in ("CREATE_IN_PROGRESS", "REVIEW_IN_PROGRESS")) and status != "DELETE_COMPLETE":
-                say(f"deleting stack {self.name}")
-                cloudformation.delete_stack(StackName=stack["StackId"])
-                asked = True
-            return status == "DELETE_COMPLETE"
+            return now["StackStatus"] if now else "DELETE_COMPLETE"
 
-        if not until(2400, gone):
-            raise SystemExit(f"cloud: stack {self.name} is still there: run make prove-clean STACK={self.name}")
+        until(2400, lambda: not re.fullmatch(r"(?!CREATE_|REVIEW_)\w+_IN_PROGRESS", status()))
+        say(f"deleting stack {self.name}")
+        self.account.client("cloudformation").delete_stack(StackName=stack["StackId"])
+        until(2400, lambda: re.fullmatch("DELETE_(COMPLETE|FAILED)", status()))
+        if status() != "DELETE_COMPLETE":
+            raise SystemExit(f"cloud: stack {self.name} is {status()}: run make prove-clean STACK={self.name}")
 
     def _revive_key(self, resource: str) -> None:
         kms, key = self.account.client("kms"), resource.removeprefix("key/")
