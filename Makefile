@@ -5,10 +5,6 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PORT ?= 3000
-# Parameters of template.yaml for `make run`: PARAMS='DeleteRatePerMinute=600 DeleteBurst=100'
-PARAMS ?=
-# Arguments of `make admin`: ARGS='key list --account …'
-ARGS ?=
 
 BUILD := .build
 STATE := .local
