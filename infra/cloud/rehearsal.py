@@ -24,7 +24,7 @@ from botocore.exceptions import ClientError
 from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
 from declared import declared
 from engine import CONTRACT, METRIC_MATH, UNJUDGED, UNTAGGED, VERDICTS, Engine, EngineDeployment, stripped
-from lies import LIES, TRUTHS, UNTOLD, failing
+from faults import FAULTS, MISSING, WITHOUT_FAULT, failing
 from life import Cleaner, judge_canary
 from runbook import follow, sections
 from stack import yaml_parse
@@ -112,7 +112,7 @@ def verdicts(reports: list[Report], s: Subject) -> None:
         holds(all(map(CONTRACT.fullmatch, failed)), f"the contract suite: {', '.join(failed)}")
 
 
-def lies(d: EngineDeployment) -> None:
+def faults(d: EngineDeployment) -> None:
     """Each check notices a change behind its back."""
     s = d.subject()
     s.patience = 1
@@ -129,15 +129,15 @@ def lies(d: EngineDeployment) -> None:
             return make([live[name]], s)[0]
 
     try:
-        holds(live.keys() - UNTOLD == {name for name, *_ in LIES}, "a check has no lie, or a lie no check")
+        holds(live.keys() - WITHOUT_FAULT == {name for name, *_ in FAULTS}, "a check has no fault, or a fault no check")
         before = {name: report(name) for name in live if name != "contract"}
-        for name, what, change, restore, pattern in LIES:
+        for name, what, change, restore, pattern in FAULTS:
             made = change(s)
             r = report(name)
             restore(s, made)
             holds(r.verdict != PASS and re.search(pattern, r.seen) and (name in VERDICTS or not re.search(pattern, before[name].seen)),
                   f"{name} does not notice {what}: {r.verdict}: {r.seen}; before: {before[name].seen}")
-        for name, what, change in TRUTHS:
+        for name, what, change in MISSING:
             change(s)
             r = report(name)
             holds(r.verdict == PASS, f"{name} does not accept {what}: {r.verdict}: {r.seen}")
@@ -349,7 +349,7 @@ def main() -> int:
                 runbook(d)
                 incidents(d)
             with step("each check, with a change behind its back"):
-                lies(d)
+                faults(d)
             with step("sam deploy, other parameters under the service role, and the checks after it"):
                 d.role = d.account.remembered = f"arn:aws:iam::{d.account.id}:role/cloudformation-{NAME}"
                 s = d.deploy(CHANGED)

@@ -1,4 +1,4 @@
-"""A change behind the stack's back for each check of a stack in use: rehearsal.py makes it on an engine.
+"""A fault for each check of a stack in use: a change behind the stack's back, which rehearsal.py makes on an engine.
 
 To add one, add a row: the check, what is changed, how, how it is changed back, and what the check must see. One
 change for each answer that a check reads: `access` compares whole documents.
@@ -16,7 +16,7 @@ from declared import declared
 from stack import yaml_parse
 
 # A server without TLS, and a suite that fails by itself on an engine.
-UNTOLD = {"tls", "contract"}
+WITHOUT_FAULT = {"tls", "contract"}
 STRANGER = "arn:aws:iam::000000000000:role/stranger"
 MORE = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
 
@@ -99,7 +99,7 @@ def part_elsewhere(s: Subject) -> None:
 
 def line(group: str, text: str):
     def write(s: Subject) -> None:
-        logs, stream = s.account.client("logs"), f"lie-{time.time_ns()}"
+        logs, stream = s.account.client("logs"), f"fault-{time.time_ns()}"
         logs.create_log_stream(logGroupName=s.physical[group], logStreamName=stream)
         logs.put_log_events(logGroupName=s.physical[group], logStreamName=stream, logEvents=[{"timestamp": int(time.time() * 1000) + 5000, "message": text}])
         return stream
@@ -160,7 +160,7 @@ def failing(body: str) -> str:
     return json.dumps(template)
 
 
-LIES = [
+FAULTS = [
     ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal=STRANGER, Operations=["Decrypt"]),
      aws("kms", "revoke_grant", KeyId="$SealingKey", GrantId=lambda s, made: made["GrantId"]), "SealingKey/Grants"),
     ("access", "the sealing key opened to all", aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=MORE),
@@ -225,7 +225,7 @@ LIES = [
 ]
 
 # What the engine does not do: if it is there, the check passes.
-TRUTHS = [
+MISSING = [
     ("metric-filters", "a count", counted(5)),
     ("secrets-in-logs", "a line of the gateway", line("AccessLogGroup", "{}")[0]),
 ]
