@@ -91,7 +91,7 @@ build: first $(BUILD)/engines $(BUILD)/admin $(BUILD)/router ## Build all that `
 
 ##@ To deploy and operate it:
 
-PROVE = infra/cloud/run cloud.py $(1) --stack "$(STACK)" $(if $(PATIENCE),--patience $(PATIENCE))
+PROVE = infra/cloud/run cloud.py $(1) --stack "$(STACK)"
 
 .PHONY: prove
 prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)

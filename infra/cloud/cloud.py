@@ -41,7 +41,6 @@ def checked(subject: Subject, *stages: str) -> list[Report]:
 
 def verify(o: argparse.Namespace, account: Account) -> int:
     subject = Subject(account, o.stack)
-    subject.patience = o.patience
     title = f"Stack {o.stack} in {account.region} on {time.strftime('%Y-%m-%d')}."
     return report(title, o.stack, checked(subject, LIVE))
 
@@ -54,7 +53,6 @@ def run(o: argparse.Namespace, account: Account) -> int:
         deployment.prepare()
         for stages in ((LIVE, OWN), (CHANGED,)):
             subject = deployment.deploy(stages[-1])
-            subject.patience = o.patience
             reports += checked(subject, *stages)
     finally:
         Cleaner(account, o.stack).clean()
@@ -67,7 +65,6 @@ def main(arguments: list[str], connect=Account) -> int:
     parser.add_argument("--stack", default="", help="name of the stack")
     parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"), help="of the first deployment; the second has the other one")
     parser.add_argument("--yes", action="store_true", help="do not ask before starting")
-    parser.add_argument("--patience", type=float, default=600, help="seconds to wait for a metric, a log line or a message")
     o = parser.parse_args(arguments)
     if o.command == "list":
         print(catalogue(), end="")

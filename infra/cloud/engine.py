@@ -3,7 +3,6 @@
 The lists here are its deviations.
 """
 
-import json
 import os
 import pathlib
 import platform

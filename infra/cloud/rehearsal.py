@@ -24,8 +24,8 @@ from botocore.exceptions import ClientError
 from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
 from declared import declared
 from engine import CONTRACT, METRIC_MATH, UNJUDGED, UNTAGGED, VERDICTS, Engine, EngineDeployment, stripped
-from faults import FAULTS, MISSING, WITHOUT_FAULT, failing
-from life import Cleaner, judge_canary
+from faults import FAULTS, MISSING, WITHOUT_FAULT, failing, version
+from life import Cleaner
 from runbook import follow, sections
 from stack import yaml_parse
 
@@ -183,6 +183,8 @@ UNPLAYED = {
     ("daily", "The operator's command"): "downloads a release",
     ("daily", "Another sealing key"): "the engine's KMS has no ReEncrypt: infra/admin/rewrap-demo",
     ("deploy", "A first deployment that failed"): "played after the rollback",
+    ("incidents", "SealingFailures"): "played when it happens",
+    ("incidents", "The way back"): "played when it happens",
     ("restore", "Some rows were lost or spoilt"): "played with the next one",
     ("restore", "The settings that a restore loses"): "played with the next one",
     ("restore", "Take a stack down"): "played at the end",
@@ -204,20 +206,11 @@ def alias(s: Subject) -> str:
     return s.account.client("lambda").get_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live")["FunctionVersion"]
 
 
-def new_version(s: Subject) -> None:
-    client, function = s.account.client("lambda"), s.physical["CreateByokKeyFunction"]
-    timeout = client.get_function_configuration(FunctionName=function)["Timeout"]
-    client.update_function_configuration(FunctionName=function, Timeout=1)  # an unchanged function gets no new version
-    live = client.publish_version(FunctionName=function)["Version"]
-    client.update_function_configuration(FunctionName=function, Timeout=timeout)
-    client.update_alias(FunctionName=function, Name="live", FunctionVersion=live)
-
-
 # A page, what happens before it is followed, and what must hold after it and not before.
 INCIDENTS = [
     ("SealingFailures", lambda s: s.account.client("kms").disable_key(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
     ("SealingFailures", lambda s: s.account.client("kms").schedule_key_deletion(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
-    ("The way back", new_version, lambda s: alias(s) == "1"),
+    ("The way back", version(lambda client, function, _: client.update_function_configuration(FunctionName=function, Timeout=1)), lambda s: alias(s) == "1"),
 ]
 
 
