@@ -11,31 +11,10 @@ import sys
 from stack import ACCOUNT, ARNS, REGION, STACK, Stack
 
 
-def functions(stack: Stack) -> dict:
-    """Each function's role and the policies attached to it."""
-    found = {}
-    for name in stack.of_type("AWS::Lambda::Function"):
-        arn = stack.properties(name)["Role"]
-        (role,) = (stack.role(r) for r in stack.of_type("AWS::IAM::Role") if stack.named(r + ".Arn") == arn)
-        if role.get("ManagedPolicyArns"):
-            raise ValueError(f"the role of {name} has managed policies, which cannot be judged here")
-        found[name] = {"role": arn, "policies": [p["PolicyDocument"] for p in role["Policies"]]}
-    return found
-
-
-def router(stack: Stack) -> dict:
-    """The platform router's role, with RouterPolicy."""
-    return {"role": stack.named("RouterRoleArn"), "policies": [stack.properties("RouterPolicy")["PolicyDocument"]]}
-
-
-def own_policies(stack: Stack) -> dict:
-    """The policies of keys and buckets, by their logical ids."""
-    keys = {name: stack.properties(name)["KeyPolicy"] for name in stack.of_type("AWS::KMS::Key")}
-    buckets = {
-        policy["Properties"]["Bucket"]["Ref"]: stack.properties(name)["PolicyDocument"]
-        for name, policy in stack.of_type("AWS::S3::BucketPolicy").items()
-    }
-    return keys | buckets
+def attached(stack: Stack, function: str) -> dict:
+    """A function's role and the policies attached to it. template_test.py forbids any others."""
+    role = function.removesuffix("Function") + "Role"
+    return {"role": stack.named(role + ".Arn"), "policies": [p["PolicyDocument"] for p in stack.role(role)["Policies"]]}
 
 
 if __name__ == "__main__":
@@ -49,6 +28,11 @@ if __name__ == "__main__":
         "parameters": given,
         "arns": {name: stack.named(name + ".Arn") for name, r in stack.resources.items() if r["Type"] in ARNS},
         # The router is judged like a function, by the name of its recorded calls.
-        "functions": functions(stack) | {"Router": router(stack)},
-        "policies": own_policies(stack),
+        "functions": {name: attached(stack, name) for name in stack.of_type("AWS::Lambda::Function")} | {
+            "Router": {"role": given["RouterRoleArn"], "policies": [stack.properties("RouterPolicy")["PolicyDocument"]]},
+        },
+        "policies": {name: stack.properties(name)["KeyPolicy"] for name in stack.of_type("AWS::KMS::Key")} | {
+            policy["Properties"]["Bucket"]["Ref"]: stack.properties(name)["PolicyDocument"]
+            for name, policy in stack.of_type("AWS::S3::BucketPolicy").items()
+        },
     }, sys.stdout, indent=2)
