@@ -19,8 +19,6 @@ sys.path.insert(0, str(ROOT / "infra" / "test" / "second-opinion"))
 from opener import Place, Record, Refused, open_record  # an opener that shares no code with shared/seal
 
 TYPES = 'API Gateway Developer Guide, "Gateway response types"'
-CONDITIONAL = 'Amazon S3 User Guide, "How to perform conditional deletes"'
-PERMISSIONS = 'Amazon S3 User Guide, "Required permissions for Amazon S3 API operations"'
 
 
 def refused(answer, status: int) -> str:
@@ -131,7 +129,8 @@ def batch_without_items(s: Subject) -> str:
     return expect(got.get("Responses") == {table: []} and got.get("UnprocessedKeys") == {}, f"{got.get('Responses')}, {got.get('UnprocessedKeys')}")
 
 
-@check("a missing key is 404 or 412; a deletion has a request id; a listing names its bucket", CONDITIONAL + '; Amazon S3 API Reference, "Common response headers"', OWN)
+@check("a missing key is 404 or 412; a deletion has a request id; a listing names its bucket",
+       'Amazon S3 User Guide, "How to perform conditional deletes"; Amazon S3 API Reference, "Common response headers"', OWN)
 def s3_answers(s: Subject) -> str:
     seen = absent(s, "files/prove/missing")
     s.s3.put_object(Bucket=s.bucket, Key="files/prove/present", Body=b"x")
@@ -141,7 +140,7 @@ def s3_answers(s: Subject) -> str:
 
 
 @check("each operation works after the change; no version and no marker is left; S3 confirms each version by its id",
-       PERMISSIONS + ": DeleteObjects with version ids needs s3:DeleteObjectVersion; Amazon S3 API Reference, DeleteObjects", CHANGED)
+       'Amazon S3 User Guide, "Required permissions for Amazon S3 API operations"; Amazon S3 API Reference, DeleteObjects', CHANGED)
 def versions(s: Subject) -> str:
     works(s)
     file, hidden, key = s.file(), s.file(), "files/prove/confirmed"

@@ -132,13 +132,11 @@ def drift(s: Subject) -> str:
     end = until(s.patience, ended)
     if not end:
         raise Failed("the drift detection did not end")
-    found, more = [], {}
-    while True:
-        page = cloudformation.describe_stack_resource_drifts(StackName=s.id, **more)
+    page = cloudformation.describe_stack_resource_drifts(StackName=s.id)
+    found = page["StackResourceDrifts"]
+    while "NextToken" in page:
+        page = cloudformation.describe_stack_resource_drifts(StackName=s.id, NextToken=page["NextToken"])
         found += page["StackResourceDrifts"]
-        if not (token := page.get("NextToken")):
-            break
-        more = {"NextToken": token}
     states = {d["LogicalResourceId"]: d["StackResourceDriftStatus"] for d in found}
     drifted = [
         f"{d['LogicalResourceId']} {d['StackResourceDriftStatus']} " + " ".join(p["PropertyPath"] for p in d.get("PropertyDifferences", []))
@@ -213,20 +211,6 @@ def _key(s: Subject, name: str, want: dict):
     }
 
 
-def _log_policy(s: Subject, name: str, want: dict):
-    found = s.account.pages("logs", "describe_resource_policies", "resourcePolicies")
-    return [p["policyDocument"] for p in found if p["policyName"] == want["PolicyName"]], [want["PolicyDocument"]]
-
-
-def _bucket_policy(s: Subject, name: str, want: dict):
-    return s.s3.get_bucket_policy(Bucket=want["Bucket"])["Policy"], want["PolicyDocument"]
-
-
-def _topic_policy(s: Subject, name: str, want: dict):
-    (topic,) = want["Topics"]
-    return s.account.client("sns").get_topic_attributes(TopicArn=topic)["Attributes"]["Policy"], want["PolicyDocument"]
-
-
 def maybe(ask, member: str):
     """A member of the answer, or None if there is no such configuration."""
     try:
@@ -259,14 +243,6 @@ def _bucket(s: Subject, name: str, want: dict):
     }, {"Replication": None, "Notifications": None, "Versioning": want.get("VersioningConfiguration", {}).get("Status")}
 
 
-def _rule(s: Subject, name: str, want: dict):
-    return s.account.client("events").describe_rule(Name=s.physical[name])["State"], want.get("State", "ENABLED")
-
-
-def _log_group(s: Subject, name: str, want: dict):
-    return s.account.pages("logs", "describe_subscription_filters", "subscriptionFilters", logGroupName=s.physical[name]), []
-
-
 def _callers(s: Subject, name: str, want: dict):
     """Who may call the function: its policies, with its alias and without, and its URLs."""
     client, function = s.account.client("lambda"), s.physical[name]
@@ -294,14 +270,18 @@ READERS = {
     "AWS::IAM::Role": _role,
     "AWS::IAM::ManagedPolicy": _managed,
     "AWS::KMS::Key": _key,
-    "AWS::Logs::ResourcePolicy": _log_policy,
-    "AWS::S3::BucketPolicy": _bucket_policy,
-    "AWS::SNS::TopicPolicy": _topic_policy,
     "AWS::DynamoDB::Table": _table,
     "AWS::S3::Bucket": _bucket,
-    "AWS::Events::Rule": _rule,
-    "AWS::Logs::LogGroup": _log_group,
     "AWS::Lambda::Function": _callers,
+    "AWS::S3::BucketPolicy": lambda s, name, want: (s.s3.get_bucket_policy(Bucket=want["Bucket"])["Policy"], want["PolicyDocument"]),
+    "AWS::SNS::TopicPolicy": lambda s, name, want: (
+        s.account.client("sns").get_topic_attributes(TopicArn=want["Topics"][0])["Attributes"]["Policy"], want["PolicyDocument"]),
+    "AWS::Events::Rule": lambda s, name, want: (s.account.client("events").describe_rule(Name=s.physical[name])["State"], want.get("State", "ENABLED")),
+    "AWS::Logs::LogGroup": lambda s, name, want: (
+        s.account.pages("logs", "describe_subscription_filters", "subscriptionFilters", logGroupName=s.physical[name]), []),
+    "AWS::Logs::ResourcePolicy": lambda s, name, want: (
+        [p["policyDocument"] for p in s.account.pages("logs", "describe_resource_policies", "resourcePolicies") if p["policyName"] == want["PolicyName"]],
+        [want["PolicyDocument"]]),
 }
 READ = {*READERS, "AWS::IAM::Policy", "AWS::Lambda::Permission", "AWS::Lambda::Alias", "AWS::Lambda::Version"}
 
