@@ -129,12 +129,13 @@ def unsubscribe(s: Subject) -> None:
 
 
 def update(template=lambda body: body, **parameters: str):
-    """Updates the stack without the SAM CLI, and waits for the end."""
+    """Updates the stack without the SAM CLI, and waits for the end. Returns what it was before."""
 
-    def run(s: Subject) -> str:
+    def run(s: Subject) -> tuple[str, dict[str, str]]:
         body = s.account.client("cloudformation").get_template(StackName=s.id, TemplateStage="Original")["TemplateBody"]
+        made = body, s.parameters
         send(s, template(body), s.parameters | parameters)
-        return body
+        return made
 
     return run
 
@@ -148,8 +149,8 @@ def send(s: Subject, body: str, parameters: dict[str, str]) -> None:
         time.sleep(0.1)
 
 
-def as_before(s: Subject, body: str) -> None:
-    send(s, body, s.parameters)
+def as_before(s: Subject, made: tuple[str, dict[str, str]]) -> None:
+    send(s, *made)
 
 
 def failing(body: str) -> str:
