@@ -25,7 +25,7 @@ code = lambda error: error.response["Error"]["Code"]  # noqa: E731 - AWS's code 
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class Response:
     """A response of the API."""
 
     status: int
@@ -205,7 +205,7 @@ class Subject:
             text = text.replace(secret, "<secret>")
         return text
 
-    def send(self, method: str, path: str, key: str = "", body: bytes | None = None, **headers: str) -> Answer:
+    def send(self, method: str, path: str, key: str = "", body: bytes | None = None, **headers: str) -> Response:
         """Sends a request below /api/v1 unchanged, and reads the whole response."""
         connect = http.client.HTTPSConnection if self.url.scheme == "https" else http.client.HTTPConnection
         connection = connect(self.url.netloc, timeout=120)
@@ -214,24 +214,24 @@ class Subject:
             headers["Authorization"] = "Bearer " + key
         try:
             connection.request(method, self.url.path + path, body, headers)
-            response = connection.getresponse()
-            names = {name.lower(): value for name, value in response.getheaders()}
-            answer = Answer(response.status, names, response.read().decode(errors="replace"))
+            got = connection.getresponse()
+            names = {name.lower(): value for name, value in got.getheaders()}
+            response = Response(got.status, names, got.read().decode(errors="replace"))
         finally:
             connection.close()
-        if answer.status < 400 and "x-request-id" in names:
+        if response.status < 400 and "x-request-id" in names:
             with self._lock:
                 self.answered.add(names["x-request-id"])
-        return answer
+        return response
 
-    def get_job(self) -> Answer:
+    def get_job(self) -> Response:
         return self.send("GET", f"/scim/sync-jobs/{self.job}", self.management)
 
-    def create(self, **members) -> Answer:
+    def create(self, **members) -> Response:
         body = json.dumps({"provider": "openai", "key": PROVIDER_KEY} | members).encode()
         return self.send("POST", "/byok", self.management, body, Content_Type="application/json")
 
-    def delete(self, file: str) -> Answer:
+    def delete(self, file: str) -> Response:
         return self.send("DELETE", f"/files/{file}", self.management)
 
 

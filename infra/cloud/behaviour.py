@@ -1,4 +1,4 @@
-"""AWS's answers to our requests. Each check knows which answers the product handles."""
+"""AWS's responses to our requests. Each check knows those that the product handles."""
 
 import concurrent.futures
 import dataclasses
@@ -21,10 +21,10 @@ from opener import Place, Record, Refused, open_record  # an opener that shares 
 TYPES = 'API Gateway Developer Guide, "Gateway response types"'
 
 
-def refused(answer, status: int) -> str:
-    if problem := answer.problem(status):
-        raise Failed(f"{problem}: {answer}")
-    return str(answer)
+def refused(response, status: int) -> str:
+    if problem := response.problem(status):
+        raise Failed(f"{problem}: {response}")
+    return str(response)
 
 
 def expect(holds: bool, seen: str) -> str:
@@ -114,7 +114,7 @@ def sealing(s: Subject) -> str:
 
 
 def absent(s: Subject, key: str) -> str:
-    """S3's answer to If-Match: * without a current version."""
+    """S3's response to If-Match: * without a current version."""
     try:
         s.s3.delete_object(Bucket=s.bucket, Key=key, IfMatch="*")
     except ClientError as error:

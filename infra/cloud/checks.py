@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 PASS = "PASS"
-DIFFERS = "DIFFERS"  # another answer, which the product handles or the operator chose
+DIFFERS = "DIFFERS"  # another response, which the product handles or the operator chose
 FAIL = "FAIL"
 NOT_CHECKED = "NOT CHECKED"  # the text says why
 

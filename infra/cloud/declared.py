@@ -212,7 +212,7 @@ def _key(s: Subject, name: str, want: dict):
 
 
 def maybe(ask, member: str):
-    """A member of the answer, or None if there is no such configuration."""
+    """A member of the response, or None if there is no such configuration."""
     try:
         return ask().get(member) or None
     except ClientError as error:

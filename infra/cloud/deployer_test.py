@@ -49,7 +49,7 @@ UNUSED = re.compile(
 # An administrator makes the first deployment, and each that makes a key or an API: they
 # have no names by which a policy could limit a role to this stack's. Keys are never deleted.
 FIRST = re.compile(r"kms:(CreateKey|ScheduleKeyDeletion)")
-# Whoever writes a key's or the bucket's policy can name a session in it, which no boundary stops.
+# A principal that writes a key's or the bucket's policy can name a session in it, and no boundary stops that session.
 ADMINISTRATORS = re.compile(r"kms:PutKeyPolicy|s3:(Delete|Put)BucketPolicy|iam:DeleteRolePermissionsBoundary|logs:DeleteLogGroup|logs:(Delete|Put)ResourcePolicy")
 
 # The policies of each role; the longest value of each gap. ACM takes no longer domain than DNS.

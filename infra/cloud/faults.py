@@ -1,7 +1,7 @@
 """A fault for each check of a stack in use: a change behind the stack's back, which rehearsal.py makes on an engine.
 
 To add one, add a row: the check, what is changed, how, how it is changed back, and what the check must see. One
-change for each answer that a check reads: `access` compares whole documents.
+change for each response that a check reads: `access` compares whole documents.
 """
 
 import base64
@@ -11,7 +11,7 @@ import time
 import zipfile
 from unittest import mock
 
-from account import MARKER, Answer, Subject
+from account import MARKER, Response, Subject
 from declared import declared
 from stack import yaml_parse
 
@@ -213,7 +213,7 @@ FAULTS = [
     ("status", "the administrator's role remembered", lambda s: patched(s.account, "remembered", "arn:aws:iam::000000000000:role/administer-x"), unpatch, "administer-x"),
     ("sealing", "a key that opens to something else", lambda s: patched(s.account.client("kms"), "decrypt", lambda **_: {"Plaintext": bytes(32)}),
      unpatch, "could not be checked|is not the one"),
-    ("large-body", "a large body accepted", lambda s: patched(Subject, "send", lambda *a, **b: Answer(201, {}, "{}")), unpatch, "status 201"),
+    ("large-body", "a large body accepted", lambda s: patched(Subject, "send", lambda *a, **b: Response(201, {}, "{}")), unpatch, "status 201"),
     ("secrets-in-logs", "a provider key in a log", *line("GetSyncJobLogGroup", f"sk-{MARKER}-AbCd"), "GetSyncJobLogGroup"),
     ("secrets-in-logs", "a provider key in base64", *line("AccessLogGroup", HIDDEN), "AccessLogGroup"),
     ("secrets-in-logs", "an API key in a log", *line("AccessLogGroup", "Bearer sbx_0123456789abcdefghijklmnop"), "AccessLogGroup"),

@@ -124,23 +124,23 @@ def canary(s: Subject) -> str:
     before = version()
     update = threading.Thread(target=d.update, args=(d.folder("crash"), d.parameters | {"DeploymentPreference": "Canary10Percent5Minutes"}))
     update.start()
-    answers = []
+    responses = []
     while update.is_alive():
-        answers.append(s.get_job())
+        responses.append(s.get_job())
         time.sleep(d.pace)
-    return judge_canary(answers, s.account.stack(d.name)["StackStatus"], before, version())
+    return judge_canary(responses, s.account.stack(d.name)["StackStatus"], before, version())
 
 
-def judge_canary(answers: list, status: str, before: str, after: str) -> str:
-    """The finding about a canary from its answers, and from the versions before and after."""
-    crashed = [i for i, a in enumerate(answers) if a.status not in (200, 429)]
-    during = answers[crashed[0]:crashed[-1] + 1] if crashed else []
+def judge_canary(responses: list, status: str, before: str, after: str) -> str:
+    """The finding about a canary from its responses, and from the versions before and after."""
+    crashed = [i for i, a in enumerate(responses) if a.status not in (200, 429)]
+    during = responses[crashed[0]:crashed[-1] + 1] if crashed else []
     share = len(crashed) / max(1, len(during))
     seen = f"{status}, alias at version {after}, before {before}; {len(crashed)} of {len(during)} answers from the new version"
     expect(status == "UPDATE_ROLLBACK_COMPLETE" and before == after, seen)
     expect(len(during) > 50 and 0.04 < share < 0.2, seen)
     for i in crashed:
-        refused(answers[i], 500)
+        refused(responses[i], 500)
     return seen
 
 

@@ -10,19 +10,19 @@ from unittest import mock
 import cloud
 import declared
 import life
-from account import ROOT, Account, Answer
+from account import ROOT, Account, Response
 from checks import Differs, Failed
 from stack import SOURCE, environments, source
 
 ENVELOPE = '{"error":{"code":500,"message":"x","metadata":{"request_id":"r"}}}'
-GOOD, CRASH, PLAIN = Answer(200, {}, ""), Answer(500, {"x-request-id": "r"}, ENVELOPE), Answer(502, {}, "{}")
+GOOD, CRASH, PLAIN = Response(200, {}, ""), Response(500, {"x-request-id": "r"}, ENVELOPE), Response(502, {}, "{}")
 
 
 class Canary(unittest.TestCase):
     def test_a_tenth_crashes_and_is_rolled_back(self) -> None:
         tenth = lambda other, n: [other, *[GOOD] * 9] * n + [other]  # noqa: E731
         life.judge_canary([GOOD] * 50 + tenth(CRASH, 10) + [GOOD] * 50, "UPDATE_ROLLBACK_COMPLETE", "3", "3")
-        for wrong, answers, status, after in (
+        for wrong, responses, status, after in (
             ("not rolled back", tenth(CRASH, 10), "UPDATE_COMPLETE", "4"),
             ("rolled back for another reason", [GOOD] * 100, "UPDATE_ROLLBACK_COMPLETE", "3"),
             ("nearly a half", [CRASH, GOOD] * 50, "UPDATE_ROLLBACK_COMPLETE", "3"),
@@ -30,7 +30,7 @@ class Canary(unittest.TestCase):
             ("not our envelope", tenth(PLAIN, 10), "UPDATE_ROLLBACK_COMPLETE", "3"),
         ):
             with self.subTest(wrong), self.assertRaises(Failed):
-                life.judge_canary(answers, status, "3", after)
+                life.judge_canary(responses, status, "3", after)
 
 
 class Caller(unittest.TestCase):
