@@ -128,7 +128,6 @@ class Deployment(unittest.TestCase):
                 policy = policy.replace(gap, "x" * length)
             self.assertLessEqual(len(policy), 10_240 if name in INLINE else MANAGED, name)
 
-
     def test_no_generated_name_cuts_the_stacks(self):
         """CloudFormation makes STACK-LogicalId-TAIL of at most 64 characters. Computed with a tail of 13, and not seen on AWS."""
         room = 64 - len("--") - 13

@@ -32,7 +32,6 @@ say = lambda text: print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush
 
 
 class Deployment:
-    pace = 0.25  # seconds between two requests while a canary is deployed
     template = None  # what is deployed, if that is not template.yaml
     role = ""  # the service role, if there is one
 
@@ -127,7 +126,7 @@ def canary(s: Subject) -> str:
     responses = []
     while update.is_alive():
         responses.append(s.get_job())
-        time.sleep(d.pace)
+        time.sleep(0.25)
     return judge_canary(responses, s.account.stack(d.name)["StackStatus"], before, version())
 
 

@@ -202,15 +202,12 @@ def state(s: Subject) -> str:
     return s.account.client("kms").describe_key(KeyId=s.physical["SealingKey"])["KeyMetadata"]["KeyState"]
 
 
-def alias(s: Subject) -> str:
-    return s.account.client("lambda").get_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live")["FunctionVersion"]
-
-
 # A page, what happens before it is followed, and what must hold after it and not before.
 INCIDENTS = [
     ("SealingFailures", lambda s: s.account.client("kms").disable_key(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
     ("SealingFailures", lambda s: s.account.client("kms").schedule_key_deletion(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
-    ("The way back", version(lambda client, function, _: client.update_function_configuration(FunctionName=function, Timeout=1)), lambda s: alias(s) == "1"),
+    ("The way back", version(lambda client, function, _: client.update_function_configuration(FunctionName=function, Timeout=1)),
+     lambda s: s.account.client("lambda").get_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live")["FunctionVersion"] == "1"),
 ]
 
 
@@ -236,9 +233,10 @@ def runbook(d: EngineDeployment) -> None:
     for name, environment in (("deploy", "prod"), ("verify", "prod-verify")):
         (statement,) = iam.get_role(RoleName=f"{name}-{d.name}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
         subjects = [f"repo:example/signalbox:environment:{environment}", f"repo:example@1001/signalbox@2002:environment:{environment}"]
-        holds(list(statement["Condition"]) == ["StringEquals"] and statement["Condition"]["StringEquals"]["token.actions.githubusercontent.com:sub"] == subjects
-              and statement["Condition"]["StringEquals"]["token.actions.githubusercontent.com:ref"] == "refs/heads/main"
-              and statement["Condition"]["StringEquals"]["token.actions.githubusercontent.com:job_workflow_ref"] == "example/signalbox/.github/workflows/deploy.yml@refs/heads/main", f"{name} trusts {statement}")
+        claims = {"aud": "sts.amazonaws.com", "ref": "refs/heads/main", "sub": subjects,
+                  "job_workflow_ref": "example/signalbox/.github/workflows/deploy.yml@refs/heads/main"}
+        trusted = {"StringEquals": {f"token.actions.githubusercontent.com:{claim}": value for claim, value in claims.items()}}
+        holds(statement["Condition"] == trusted, f"{name} trusts {statement}")
     documents = {policy: iam.get_role_policy(RoleName=f"{name}-{d.name}", PolicyName=policy)["PolicyDocument"] for name, policy in (("deploy", "deployer"), ("verify", "verifier"))}
     for name, count in (("cloudformation", 2), ("administer", 3)):
         attached = [p["PolicyArn"] for p in iam.list_attached_role_policies(RoleName=f"{name}-{d.name}")["AttachedPolicies"]]

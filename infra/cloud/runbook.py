@@ -45,9 +45,7 @@ case "$*" in *--dry-run*) ;; *\\ delete\\ *|*\\ purge\\ *|*\\ repair\\ *|*\\ era
 exec "$REAL_ADMIN" "$@"
 """
 
-GH = """#!/bin/bash
-case "$*" in *--jq*) echo 1001 2002 ;; esac
-"""
+GH = "#!/bin/bash\necho 1001 2002\n"  # the numbers of owner and repository
 
 OTHERS = ("curl", "install", "make", "sam", "sleep", "tar")
 
