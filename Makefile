@@ -91,20 +91,18 @@ build: first $(BUILD)/engines $(BUILD)/admin $(BUILD)/router ## Build all that `
 
 ##@ To deploy and operate it:
 
-PROVE = infra/cloud/run cloud.py $(1) --stack "$(STACK)"
-
 .PHONY: prove
 prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, YES=yes)
 	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
-	@exec $(call PROVE,run) $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE)) $(if $(YES),--yes)
+	@exec infra/cloud/run cloud.py run --stack "$(STACK)" $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE)) $(if $(YES),--yes)
 
 .PHONY: prove-clean
 prove-clean: ## Remove the remains of an interrupted `make prove` (STACK=signalbox-prove)
-	@exec $(call PROVE,clean)
+	@exec infra/cloud/run cloud.py clean --stack "$(STACK)"
 
 .PHONY: verify
 verify: $(BUILD)/admin ## Check a deployed stack with test accounts, which are removed again (STACK=signalbox-prod)
-	@exec $(call PROVE,verify)
+	@exec infra/cloud/run cloud.py verify --stack "$(STACK)"
 
 .PHONY: protect
 protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)

@@ -20,8 +20,6 @@ from botocore.exceptions import ClientError
 from checks import Differs, Failed, NotChecked, check, until
 from stack import LONGEST, PSEUDO, Stack, environments, source, yaml_parse
 
-DRIFT = 'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"'
-
 # Drift detection reports every resource of these types. A missing one is a fault.
 COMPARED = {
     "AWS::ApiGateway::RestApi", "AWS::ApiGateway::Stage", "AWS::CloudWatch::Alarm", "AWS::DynamoDB::Table", "AWS::Events::Rule",
@@ -120,7 +118,8 @@ def names(s: Subject) -> str:
     return s.name
 
 
-@check("AWS finds no difference from the deployed template", DRIFT)
+@check("AWS finds no difference from the deployed template",
+       'CloudFormation User Guide, "Detect unmanaged configuration changes to stacks and resources with drift detection"')
 def drift(s: Subject) -> str:
     cloudformation = s.account.client("cloudformation")
     begun = cloudformation.detect_stack_drift(StackName=s.id)["StackDriftDetectionId"]

@@ -17,7 +17,6 @@ from stack import yaml_parse
 
 # A server without TLS, and a suite that fails by itself on an engine.
 WITHOUT_FAULT = {"tls", "contract"}
-STRANGER = "arn:aws:iam::000000000000:role/stranger"
 MORE = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
 
 
@@ -162,7 +161,7 @@ def failing(body: str) -> str:
 
 
 FAULTS = [
-    ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal=STRANGER, Operations=["Decrypt"]),
+    ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal="arn:aws:iam::000000000000:role/stranger", Operations=["Decrypt"]),
      aws("kms", "revoke_grant", KeyId="$SealingKey", GrantId=lambda s, made: made["GrantId"]), "SealingKey/Grants"),
     ("access", "the sealing key opened to all", aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=MORE),
      aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=lambda s, _: json.dumps(declared(s).properties("SealingKey")["KeyPolicy"])),

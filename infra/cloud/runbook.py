@@ -17,7 +17,6 @@ from account import ROOT
 PAGES = {path.stem: path.read_text() for path in (ROOT / "infra/operations").glob("*.md")}
 # What every section of a page needs first: names and functions.
 BEFORE = {"incidents": ("Ask the logs", r"(?ms)^saved.*?^}$"), "restore": ("Before you begin", r"(?s)\A.*\Z")}
-WITHOUT_STACK = "A new stack on retained data"
 
 # What the engine lacks, with the answer that a loop or a name needs. The real CLI checks the arguments
 # all the same, and ends with 252 if they are wrong.
@@ -64,7 +63,7 @@ def sections(page: str) -> dict[str, str]:
 def follow(page: str, headings: list[str], stack: str, real: dict[str, str], answers: dict[str, str] = {}, **environment: str) -> str:
     """Runs sections with the patterns in real replaced. Returns what went wrong, or ""."""
     parts = [sections("deploy")["The shell"]]
-    if page in BEFORE and headings[0] not in (BEFORE[page][0], WITHOUT_STACK):
+    if page in BEFORE and headings[0] not in (BEFORE[page][0], "A new stack on retained data"):  # that has no stack yet
         section, needed = BEFORE[page]
         parts += re.findall(needed, sections(page)[section])
     commands = "\n".join((*parts, *((sections("incidents") | sections(page))[heading] for heading in headings)))

@@ -17,11 +17,9 @@ export const openTable = (stack, table) => ({
     'kms:ViaService': [`dynamodb.${stack.region}.amazonaws.com`],
     'kms:EncryptionContextKeys': ['aws:dynamodb:subscriberId', 'aws:dynamodb:tableName'],
     'kms:EncryptionContext:aws:dynamodb:subscriberId': [stack.account],
-    'kms:EncryptionContext:aws:dynamodb:tableName': [nameOf(stack, table)],
+    'kms:EncryptionContext:aws:dynamodb:tableName': [stack.arns[table].replace(/.*\//, '')],
   },
 })
-
-const nameOf = (stack, table) => stack.arns[table].replace(/.*\//, '')
 
 /** Permissions that the function needs in addition to its recorded calls. */
 export function unseen(stack, name, calls) {

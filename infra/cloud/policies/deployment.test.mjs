@@ -6,10 +6,10 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
 import { unseen } from './calls.mjs'
-import { allowed, leftToIam, readCalls, readStack, requestOf } from './simulate.mjs'
+import { allowed, leftToIam, readCalls, requestOf } from './simulate.mjs'
 import { problemsOfPolicy } from './vocabulary.mjs'
 
-const stack = readStack(process.env.STACK)
+const stack = JSON.parse(readFileSync(process.env.STACK, 'utf8'))
 const ids = {
   ACCOUNT: stack.account, REGION: stack.region, STACK: stack.name, REST_ID: 'a1b2c3d4e5', SEALING_KEY: 'sealing-id', STORAGE_KEY: 'storage-id',
   DOMAIN: 'api.example.com', ZONE: 'Z1',

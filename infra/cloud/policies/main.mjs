@@ -2,10 +2,12 @@
 // part of a policy must matter to the verdict on some call. infra/cloud/iam runs it.
 //     main.mjs STACK.json CALLS.jsonl
 
+import { readFileSync } from 'node:fs'
+
 import { forbidden, neighbours, unseen } from './calls.mjs'
 import { claims } from './claims.mjs'
 import { mutants } from './mutants.mjs'
-import { allowed, describe, everything, leftToIam, readCalls, readStack, requestOf, scopeOf } from './simulate.mjs'
+import { allowed, describe, everything, leftToIam, readCalls, requestOf, scopeOf } from './simulate.mjs'
 import { problemsOfCall, problemsOfPolicy } from './vocabulary.mjs'
 
 // Mutants that change no verdict, each with the reason why that is right.
@@ -17,7 +19,7 @@ const reasons = [
 ]
 
 const [stackFile, callsFile] = process.argv.slice(2)
-const stack = readStack(stackFile)
+const stack = JSON.parse(readFileSync(stackFile, 'utf8')) // as deployed.py describes it
 const recorded = readCalls(callsFile)
 
 const functions = await Promise.all(Object.keys(stack.functions).map(ofFunction))

@@ -10,11 +10,6 @@ import { readFileSync } from 'node:fs'
 import { createValidatedPolicy } from '@cloud-copilot/iam-policy'
 import { runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
 
-/** The stack that deployed.py describes. */
-export function readStack(file) {
-  return JSON.parse(readFileSync(file, 'utf8'))
-}
-
 /** The calls that the recorder wrote. */
 export function readCalls(file) {
   return readFileSync(file, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))
