@@ -21,7 +21,6 @@ from life import Cleaner, Deployment
 
 def report(title: str, name: str, reports: list[Report]) -> int:
     text = markdown(title, reports)
-    WORK.mkdir(parents=True, exist_ok=True)
     (WORK / f"{name}.md").write_text(text)
     print(text)
     failed = [r.check.name for r in reports if r.verdict == FAIL]
