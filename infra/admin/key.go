@@ -312,22 +312,20 @@ func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found
 	if len(tokens) == 0 {
 		return nil, exit.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")
 	}
-	var absent error
 	for _, token := range tokens {
-		key, err := c.get(ctx, s, auth.HashKey(token))
-		switch {
-		case errors.Is(err, auth.ErrNoKey):
-			absent = err
-		case err != nil:
+		var key auth.SurveyedKey
+		key, err = c.get(ctx, s, auth.HashKey(token))
+		if err != nil && !errors.Is(err, auth.ErrNoKey) {
 			return nil, err
-		default:
+		}
+		if err == nil {
 			found = append(found, key)
 		}
 	}
-	if len(found) == 0 {
-		return nil, absent
+	if len(found) > 0 {
+		return found, nil
 	}
-	return found, nil
+	return nil, err
 }
 
 type keyList struct {

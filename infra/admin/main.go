@@ -112,17 +112,13 @@ func (a *app) run(ctx context.Context, args []string) int {
 		return exit.Failed // the reader has stopped reading, as in `admin key list | head -1`
 	}
 	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
-	a.report(arguments.Hide(err, exit.Sentence(err, code), given), arguments.AsksForJSON(args))
-	return code
-}
-
-// report writes an error to standard error, in one line.
-func (a *app) report(message string, asJSON bool) {
-	if !asJSON {
-		_, _ = fmt.Fprintln(a.stderr, "admin:", message) // there is nowhere else to report it
-		return
+	message := arguments.Hide(err, exit.Sentence(err, code), given)
+	if arguments.AsksForJSON(args) {
+		_ = output.Writer{To: a.stderr}.Encode(map[string]any{"error": map[string]string{"message": message}}) // there is nowhere else to report it
+	} else {
+		_, _ = fmt.Fprintln(a.stderr, "admin:", message)
 	}
-	_ = output.Writer{To: a.stderr}.Encode(map[string]any{"error": map[string]string{"message": message}})
+	return code
 }
 
 func (a *app) execute(ctx context.Context, args []string) error {

@@ -23,7 +23,7 @@ import (
 // Options make kong read the arguments.
 func Options() []kong.Option {
 	return []kong.Option{
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), fileIDs(), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseAge), parsed(parseTime), parsed(parseProvider),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), parsed(parseFileID), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseAge), parsed(parseTime), parsed(parseProvider),
 		prefixes[HashPrefix](8, HashLength, "", errNotHash),
 		prefixes[CredentialPrefix](8, idLength, "-", errNotCredential),
 	}
@@ -56,14 +56,12 @@ const idLength = 36
 // IsWhole reports whether an id has its full length.
 func IsWhole(id string) bool { return len(id) == idLength }
 
-func fileIDs() kong.Option {
-	return parsed(func(s string) (ids.File, error) {
-		id, ok := ids.ParseFile(s)
-		if !ok {
-			return "", errors.New(`a file id is "file_" and 1 to 200 of A-Z a-z 0-9 _ -`)
-		}
-		return id, nil
-	})
+func parseFileID(s string) (ids.File, error) {
+	id, ok := ids.ParseFile(s)
+	if !ok {
+		return "", errors.New(`a file id is "file_" and 1 to 200 of A-Z a-z 0-9 _ -`)
+	}
+	return id, nil
 }
 
 // Lifetime is a duration longer than zero.

@@ -47,13 +47,27 @@ complete -c admin -n '__fish_seen_subcommand_from upload' -F`,
 
 // Complete writes the candidates for the last word, one on each line: commands, flags and
 // listed values. It reads no table, so it knows no ids.
-func Complete(to io.Writer, at *kong.Node, words []string) error {
+func Complete(to io.Writer, root *kong.Node, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
+	last := words[len(words)-1]
+	for _, candidate := range candidates(root, words[:len(words)-1], strings.HasPrefix(last, "-")) {
+		if candidate == "" || !strings.HasPrefix(candidate, last) {
+			continue
+		}
+		if _, err := fmt.Fprintln(to, candidate); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// candidates returns all words that may follow the words before the cursor.
+func candidates(at *kong.Node, before []string, isFlag bool) (all []string) {
 	flags := slices.Clone(at.Flags)
 	var valueOf *kong.Flag // the flag whose value comes next
-	for _, word := range words[:len(words)-1] {
+	for _, word := range before {
 		flag := slices.IndexFunc(flags, func(f *kong.Flag) bool { return "--"+f.Name == word && !f.IsBool() })
 		child := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == word })
 		switch {
@@ -66,35 +80,24 @@ func Complete(to io.Writer, at *kong.Node, words []string) error {
 			flags = append(flags, at.Flags...)
 		}
 	}
-	var candidates []string
-	last := words[len(words)-1]
 	switch {
+	case valueOf != nil && valueOf.Target.Type() == reflect.TypeFor[[]Provider]():
+		return byok.Providers()
 	case valueOf != nil:
-		candidates = valueOf.EnumSlice()
-		if valueOf.Target.Type() == reflect.TypeFor[[]Provider]() {
-			candidates = byok.Providers()
-		}
-	case strings.HasPrefix(last, "-"):
+		return valueOf.EnumSlice()
+	case isFlag:
 		for _, flag := range flags {
-			candidates = append(candidates, "--"+flag.Name)
+			all = append(all, "--"+flag.Name)
 		}
-	default:
-		for _, child := range at.Children {
-			candidates = append(candidates, child.Name)
-		}
-		for _, positional := range at.Positional {
-			candidates = append(candidates, positional.EnumSlice()...)
-		}
+		return all
 	}
-	for _, candidate := range candidates {
-		if candidate == "" || !strings.HasPrefix(candidate, last) {
-			continue
-		}
-		if _, err := fmt.Fprintln(to, candidate); err != nil {
-			return err
-		}
+	for _, child := range at.Children {
+		all = append(all, child.Name)
 	}
-	return nil
+	for _, positional := range at.Positional {
+		all = append(all, positional.EnumSlice()...)
+	}
+	return all
 }
 
 // ErrShown ends a command line that only asked for help, the version or a
