@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/output"
@@ -91,19 +94,13 @@ func (c jobFail) Run(ctx context.Context, s *session) error {
 }
 
 func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.Status, err error) error {
-	if errors.Is(err, syncjobs.ErrState) {
-		err = c.why(ctx, s)
+	if errors.Is(err, syncjobs.ErrState) { // the job is in another state, or missing
+		var job syncjobs.Job
+		if job, err = c.find(ctx, s); err == nil {
+			err = fmt.Errorf("%w: it is %s", syncjobs.ErrState, job.Status)
+		}
 	}
 	return s.finish(ctx, "job."+verb, err, result{changedJob{c.ID, to}, fmt.Sprintf("Job %s is %s.", c.ID, to)}, "account", c.Account, "job", c.ID)
-}
-
-// why distinguishes a job in another state from a missing job.
-func (c oneJob) why(ctx context.Context, s *session) error {
-	job, err := c.find(ctx, s)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: it is %s", syncjobs.ErrState, job.Status)
 }
 
 func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {
@@ -128,7 +125,7 @@ func (c jobShow) Run(ctx context.Context, s *session) error {
 func viewJob(j syncjobs.Job) jobView {
 	return jobView{
 		ID: j.ID, Status: j.Status, SyncedGroups: j.SyncedGroups, DeletedGroups: j.DeletedGroups, ErrorMessage: j.ErrorMessage,
-		CreatedAt: output.When(j.CreatedAt), StartedAt: output.When(value(j.StartedAt)), FinishedAt: output.When(value(j.FinishedAt)),
+		CreatedAt: output.When(j.CreatedAt), StartedAt: output.When(aws.ToTime(j.StartedAt)), FinishedAt: output.When(aws.ToTime(j.FinishedAt)),
 	}
 }
 
@@ -143,7 +140,10 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	since := s.now().Add(-time.Duration(c.Older))
-	found = slices.DeleteFunc(found, func(job syncjobs.Listed) bool { return c.Older > 0 && !changedAt(job.Job).Before(since) })
+	found = slices.DeleteFunc(found, func(job syncjobs.Listed) bool {
+		changed := cmp.Or(aws.ToTime(job.FinishedAt), aws.ToTime(job.StartedAt), job.CreatedAt) // zero for a job that cannot be read
+		return c.Older > 0 && !changed.Before(since)
+	})
 	views := each(found, func(job syncjobs.Listed) jobView {
 		view := viewJob(job.Job)
 		view.Account = output.Optional(job.Account)
@@ -154,23 +154,4 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 	})
 	views = only(views, c.Status, func(v jobView) string { return string(v.Status) })
 	return output.List(s.out, views, "job", "status", "age", "started", "finished", "account", "synced", "deleted")
-}
-
-// changedAt is when the job got its status. It is zero for a job that cannot be read.
-func changedAt(j syncjobs.Job) time.Time {
-	latest := j.CreatedAt
-	for _, at := range []*time.Time{j.StartedAt, j.FinishedAt} {
-		if at != nil {
-			latest = *at
-		}
-	}
-	return latest
-}
-
-// value returns *p, or the zero value if p is nil.
-func value[T string | time.Time](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

@@ -174,7 +174,11 @@ func (t *Target) ConnectLocal() error {
 	path := filepath.Join(t.dir, "stack.json")
 	written, err := os.ReadFile(path) //nolint:gosec // the operator names the directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no stack.json: start the local server with `make run`, name its state folder with --local, or a deployed stack with --stack", t.folder())
+		folder := "the folder " + t.dir
+		if _, err := os.Stat(t.dir); err != nil {
+			folder += " does not exist, so it"
+		}
+		return fmt.Errorf("%s has no stack.json: start the local server with `make run`, name its state folder with --local, or a deployed stack with --stack", folder)
 	}
 	if err != nil {
 		return err
@@ -192,14 +196,6 @@ func (t *Target) ConnectLocal() error {
 	t.Config = at.Config()
 	t.Config.HTTPClient, t.Config.Retryer, t.Config.APIOptions = httpClient(), calls.Retryer, []func(*middleware.Stack) error{calls.Whole}
 	return nil
-}
-
-// folder describes the folder that has no stack.json.
-func (t *Target) folder() string {
-	if _, err := os.Stat(t.dir); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("the folder %s does not exist, so it", t.dir)
-	}
-	return "the folder " + t.dir
 }
 
 // unreached explains the error of a call if no engine of the local server answered it.
