@@ -61,8 +61,6 @@ func TestListsFitTheTerminal(t *testing.T) {
 	for width, want := range map[int]string{
 		0: all + " 11111111-2222-43 n openai active 11111111 11111111 3d sk-...efgh 7 - -" +
 			" 11111111-2222-49 Nightly batch of the research team openai active 11111111 11111111 90m sk-...efgh 7 - -",
-		120: all + " 11111111-2222-43 n openai active 11111111 11111111 3d sk-...efgh 7 - -" +
-			" 11111111-2222-49 Nightly batch of the … openai active 11111111 11111111 90m sk-...efgh 7 - -",
 		80: "ID NAME PROVIDER STATE WORKSPACE ACCOUNT AGE 11111111-2222-43 n openai active 11111111 11111111 3d" +
 			" 11111111-2222-49 Nightly batch of … openai active 11111111 11111111 90m" +
 			"Not shown for want of room: LABEL, ORDER, FLAGS, ONLY FOR (-o json has everything).",
