@@ -183,9 +183,6 @@ func (f Facts) Requests() ([]*http.Request, error) {
 	return all, nil
 }
 
-// fileCount is how many files the workspace has at a start.
-const fileCount = 25
-
 // create makes an account with a workspace, two keys, and a sync job in each state.
 func (a *Account) create(ctx context.Context) (f Facts, err error) {
 	if f.AccountID, f.WorkspaceID, err = a.registry.CreateAccount(ctx, "Demo"); err != nil {
@@ -224,7 +221,7 @@ func (a *Account) syncJob(ctx context.Context, account ids.Account, status syncj
 	return id, err
 }
 
-// fill lists the workspace's files, after filling them up.
+// fill lists the workspace's files, after filling them up to 25.
 func (a *Account) fill(ctx context.Context, w ids.Workspace) ([]ids.File, error) {
 	listed, err := a.files.List(ctx, w)
 	if err != nil {
@@ -235,7 +232,7 @@ func (a *Account) fill(ctx context.Context, w ids.Workspace) ([]ids.File, error)
 		all = append(all, f.ID)
 	}
 	uploads, ctx := errgroup.WithContext(ctx)
-	for len(all) < fileCount {
+	for len(all) < 25 {
 		id := ids.NewFile()
 		all = append(all, id)
 		uploads.Go(func() error {

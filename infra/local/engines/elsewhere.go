@@ -14,9 +14,6 @@ import (
 	"signalbox.dev/infra/local/kms"
 )
 
-// elsewhereTime bounds the time that a DynamoDB that runs already may take to answer.
-const elsewhereTime = 3 * time.Second
-
 // Elsewhere makes SDK clients that reach a DynamoDB that runs already, whatever
 // proxy the environment names.
 func Elsewhere(endpoint string) aws.Config {
@@ -26,13 +23,13 @@ func Elsewhere(endpoint string) aws.Config {
 	return c
 }
 
-// answersElsewhere returns nil if a DynamoDB answers at the URL.
+// answersElsewhere returns nil if a DynamoDB answers at the URL within three seconds.
 func answersElsewhere(ctx context.Context, endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
 		return ConfigError{fmt.Errorf("%q is not the address of a DynamoDB: make run DYNAMODB=http://127.0.0.1:8000", endpoint)}
 	}
-	ctx, cancel := context.WithTimeout(ctx, elsewhereTime)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	db := awsclients.DynamoDB(Elsewhere(endpoint), func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 })
 	if _, err := db.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(1)}); err != nil {

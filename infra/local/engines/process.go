@@ -111,22 +111,14 @@ func (e *Engines) insist(ctx context.Context, p engine, port string) (running pr
 	return running, err
 }
 
-// The ports lie below those that systems choose by themselves (from 32768 on
-// Linux, from 49152 elsewhere). So no connection takes one of them, not even
-// while its server is being started again.
-const (
-	lowest = 20000
-	beyond = 32768
-	tries  = 100
-)
-
 // freePort finds a port on which no program listens, for a server that cannot be given a
-// socket and that may be killed and started again on the same port. Another process may
-// find the same port at the same time, which is unlikely.
+// socket. The port lies below those that systems choose by themselves (from 32768 on Linux,
+// from 49152 elsewhere), so no connection takes it while the server is started again.
+// Another process may find the same port at the same time, which is unlikely.
 func freePort() (string, error) {
 	var failed error
-	for range tries {
-		port := strconv.Itoa(lowest + rand.IntN(beyond-lowest)) //nolint:gosec // no secret
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(12768)) //nolint:gosec // no secret
 		listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 		if err == nil {
 			return port, listener.Close()

@@ -13,14 +13,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxRequest bounds a request; the largest that AWS takes is far smaller.
-const maxRequest = 64 << 10
-
-// ServeHTTP serves AWS JSON 1.1, like KMS.
+// ServeHTTP serves AWS JSON 1.1, like KMS. The largest request that AWS takes is far smaller
+// than the bound here.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
-	answer, err := s.call(r, http.MaxBytesReader(w, r.Body, maxRequest))
+	answer, err := s.call(r, http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {
 		status := http.StatusBadRequest
 		known, ok := errors.AsType[*smithy.GenericAPIError](err)

@@ -17,8 +17,6 @@ const (
 	// activeTime bounds the wait for a table that is made or deleted.
 	activeTime = 30 * time.Second
 	pollEvery  = 50 * time.Millisecond
-	// readTime bounds the read of a table at a start.
-	readTime = 2 * time.Second
 )
 
 // forget drops all tables from the record if a DynamoDB that the local server did not start kept
@@ -111,10 +109,10 @@ func (p *provisioner) remove(ctx context.Context, it *dynamodb.DescribeTableInpu
 	return err
 }
 
-// readable reads the table for at most readTime, because an engine may notice a damaged file
+// readable reads the table for at most two seconds, because an engine may notice a damaged file
 // only at a read.
 func (p *provisioner) readable(ctx context.Context, name *string) error {
-	bounded, cancel := context.WithTimeout(ctx, readTime)
+	bounded, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	pages := dynamodb.NewScanPaginator(p.db, &dynamodb.ScanInput{
 		TableName: name, Select: types.SelectCount, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,

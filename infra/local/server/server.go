@@ -27,9 +27,6 @@ import (
 	"signalbox.dev/infra/local/template"
 )
 
-// closeTime bounds how long Close waits for requests that are under way.
-const closeTime = 5 * time.Second
-
 // Options configure a local server.
 type Options struct {
 	// Root is the repository's folder: the template is there.
@@ -155,7 +152,7 @@ func (e *Server) serve(listeners []net.Listener, api template.API) {
 		go func() { e.served <- server.Serve(l) }()
 	}
 	e.atEnd(func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			return server.Close()
@@ -181,8 +178,8 @@ func (e *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Close lets requests that are under way finish, ends every child, and frees the
-// state folder. It also cleans up after a start that failed half way.
+// Close gives requests that are under way five seconds to finish, ends every child, and
+// frees the state folder. It also cleans up after a start that failed half way.
 func (e *Server) Close() error {
 	var problems []error
 	for _, end := range slices.Backward(e.ends) {

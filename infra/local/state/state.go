@@ -89,14 +89,12 @@ func Describe(lock *os.File, url string) error {
 	return err
 }
 
-// probeSize is about as much as an engine writes at once, in bytes.
-const probeSize = 256 << 10
-
-// IsFull reports whether a file of probeSize does not fit into the folder's file system.
+// IsFull reports whether a file of 256 KB does not fit into the folder's file system. An
+// engine writes about as much at once.
 func IsFull(dir string) bool {
 	file, err := os.CreateTemp(dir, "probe-")
 	if err == nil {
-		_, err = file.Write(make([]byte, probeSize))
+		_, err = file.Write(make([]byte, 256<<10))
 		err = errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

@@ -12,9 +12,6 @@ import (
 	"time"
 )
 
-// patience bounds how long AwaitEnd waits.
-const patience = time.Minute
-
 // Of returns the children of a process.
 func Of(t testing.TB, pid int) []int {
 	t.Helper()
@@ -45,10 +42,10 @@ func Program(pid int) string {
 	return program
 }
 
-// AwaitEnd waits until the processes have ended.
+// AwaitEnd waits until the processes have ended, for at most a minute.
 func AwaitEnd(t testing.TB, pids []int) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(time.Minute)
 	for _, pid := range pids {
 		for Program(pid) != "" {
 			if time.Now().After(deadline) {

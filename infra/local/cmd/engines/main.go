@@ -17,9 +17,6 @@ import (
 	"signalbox.dev/infra/local/engines"
 )
 
-// startTime is long enough for a Python program on a loaded machine.
-const startTime = 150 * time.Second
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -43,7 +40,8 @@ func run(ctx context.Context) error {
 
 // serve runs the engines in the folder until the context ends, or until an engine stays down.
 func serve(ctx context.Context, dir string) error {
-	starting, cancel := context.WithTimeout(ctx, startTime)
+	// This is long enough for a Python program on a loaded machine.
+	starting, cancel := context.WithTimeout(ctx, 150*time.Second)
 	defer cancel()
 	running, err := engines.Start(starting, engines.Config{Dir: dir})
 	if err != nil {
