@@ -228,7 +228,7 @@ func expected(plan []received, answers []string) (int, []received) {
 // streams: the parts of a stream arrive while it is sent, also after a failed attempt. No
 // attempt follows an answer that breaks off.
 func streams(t *testing.T, a *tenant) {
-	for _, answers := range [][]string{{"stream"}, {"429", "stream"}, {"cut"}, {"429", "cut"}} {
+	for _, answers := range [][]string{{"stream"}, {"429", "stream"}, {"cut"}} {
 		number := fmt.Sprint(a.numbers.Add(1))
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, envoyURL+chat, strings.NewReader(bodyFor(model, number, answers...)))
 		kit.Must(t, err)
