@@ -119,16 +119,7 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	}
 	log.Info("listening", "address", c.Listen)
 	go h.awaitStorage(ctx)
-	go func() {
-		for {
-			select {
-			case <-hangups:
-				h.reload()
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	go h.reloadAfter(ctx, hangups)
 	return serve(ctx, newServer(h, log), listener, c.MaxConnections)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,18 @@ func (h *handler) use(c config) error {
 	}
 	h.current.Store(&authorizer{config: c, reader: reader, metrics: h.metrics, log: h.log})
 	return nil
+}
+
+// reloadAfter reloads after each signal.
+func (h *handler) reloadAfter(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-signals:
+			h.reload()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // reload reads the configuration again. It counts if it and the files that it names are
