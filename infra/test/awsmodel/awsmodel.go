@@ -89,38 +89,45 @@ var operations = map[string]func() operation{
 	kmsTarget + "Decrypt":                 func() operation { return &decrypt{} },
 }
 
+// call is a request of the SDK. It has a label even if the model lacks the operation.
+type call struct {
+	Label
+	operation
+}
+
 // read reads a request of the SDK. AWS ignores unknown members. The model must not, because
 // AWS may know a member that the model does not.
-func read(r *http.Request, body []byte) (Label, operation, error) {
+func read(r *http.Request, body []byte) (c call, err error) {
 	target := r.Header.Get("X-Amz-Target")
 	if target == "" {
 		return readS3(r, body)
 	}
 	service, name, _ := strings.Cut(target, ".")
-	label := Label{Service: map[bool]string{true: "DynamoDB", false: "KMS"}[service+"." == dynamoDBTarget], Operation: name}
+	c.Label = Label{Service: map[bool]string{true: "DynamoDB", false: "KMS"}[service+"." == dynamoDBTarget], Operation: name}
 	empty := operations[target]
 	if empty == nil {
-		return label, nil, notModelled("the operation %s", target)
+		return c, notModelled("the operation %s", target)
 	}
-	in, decoder := empty(), json.NewDecoder(bytes.NewReader(body))
+	c.operation = empty()
+	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(in); err != nil {
-		return label, nil, notModelled("a request with %v", err)
+	if err := decoder.Decode(c.operation); err != nil {
+		return c, notModelled("a request with %v", err)
 	}
-	return label, in, checkValues(body)
+	return c, checkValues(body)
 }
 
 // Do applies one request of the SDK and returns the response. body is the whole body.
 func (w *World) Do(r *http.Request, body []byte) *http.Response {
-	label, in, err := read(r, body)
+	c, err := read(r, body)
 	var out any
 	if err == nil {
-		out, err = in.apply(w)
+		out, err = c.apply(w)
 	}
 	if known, failed := errors.AsType[*Error](err); failed {
 		return Answer(r, known)
 	}
-	if label.Service == "S3" {
+	if c.Service == "S3" {
 		return s3Response(r, out)
 	}
 	return respond(r, http.StatusOK, out)

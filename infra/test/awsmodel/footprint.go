@@ -45,11 +45,11 @@ func inOrder(touches []Touch) []Touch {
 // Footprint names a request and the items that it touches. A request that the model lacks
 // touches nothing: the World refuses it.
 func Footprint(r *http.Request, body []byte) (Label, []Touch) {
-	label, in, err := read(r, body)
+	c, err := read(r, body)
 	if err != nil {
-		return label, nil
+		return c.Label, nil
 	}
-	touches := in.touches()
+	touches := c.touches()
 	var names []string
 	for _, t := range touches {
 		switch {
@@ -59,6 +59,6 @@ func Footprint(r *http.Request, body []byte) (Label, []Touch) {
 			names = append(names, t.Item)
 		}
 	}
-	label.Item = strings.Join(names, " + ")
-	return label, touches
+	c.Item = strings.Join(names, " + ")
+	return c.Label, touches
 }

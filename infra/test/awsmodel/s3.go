@@ -99,37 +99,38 @@ func (in request) apply(w *World) (any, error) {
 }
 
 // readS3 reads a request to S3.
-func readS3(r *http.Request, body []byte) (Label, operation, error) {
+func readS3(r *http.Request, body []byte) (c call, err error) {
 	asked, key := r.URL.Query(), strings.TrimPrefix(r.URL.Path, "/")
-	label, condition := Label{Service: "S3", Operation: cmp.Or(asked.Get("x-id"), r.Method)}, r.Header.Get("If-None-Match")+r.Header.Get("If-Match")
+	condition := r.Header.Get("If-None-Match") + r.Header.Get("If-Match")
+	c.Label = Label{Service: "S3", Operation: cmp.Or(asked.Get("x-id"), r.Method)}
 	in := request{}
 	in.bucket, _, _ = strings.Cut(r.URL.Host, ".")
-	var err error
 	switch {
 	case condition != "" && condition != "*" || r.Header.Get("Content-Encoding") != "":
 		err = errors.New("a condition on an ETag, or a body in chunks")
 	case asked.Has("versions"):
-		label.Operation = "ListObjectVersions"
+		c.Operation = "ListObjectVersions"
 		in.bucketOperation = listVersions{asked}
 	case asked.Has("list-type"):
-		label.Operation = "ListObjectsV2" // only for the reader: the model lacks it
+		c.Operation = "ListObjectsV2" // only for the reader: the model lacks it
 		err = errors.New("the operation")
 	case asked.Has("delete"):
-		label.Operation = "DeleteObjects"
+		c.Operation = "DeleteObjects"
 		var deletes deleteObjects
 		err = xml.Unmarshal(body, &deletes)
 		in.bucketOperation = deletes
-	case label.Operation == "PutObject":
+	case c.Operation == "PutObject":
 		in.bucketOperation = putObject{key, condition, body}
-	case label.Operation == "DeleteObject" && !asked.Has("versionId"):
+	case c.Operation == "DeleteObject" && !asked.Has("versionId"):
 		in.bucketOperation = deleteObject{key, condition}
 	default:
 		err = errors.New("the operation")
 	}
 	if err != nil {
-		return label, nil, notModelled("%s %s: %v", r.Method, r.URL, err)
+		return c, notModelled("%s %s: %v", r.Method, r.URL, err)
 	}
-	return label, in, nil
+	c.operation = in
+	return c, nil
 }
 
 // s3Response writes the response of an operation that succeeded: a header, or a document
@@ -236,56 +237,73 @@ func (in listVersions) touches() []Touch {
 }
 
 func (in listVersions) applyTo(b *bucket) (any, error) {
-	query := in.query
-	for name := range query {
-		if !slices.Contains([]string{"versions", "prefix", "max-keys", "key-marker", "version-id-marker"}, name) {
-			return nil, notModelled("a listing with %s", name)
-		}
+	limit, err := in.limit()
+	if err != nil {
+		return nil, err
 	}
-	limit := maxKeys
-	if query.Has("max-keys") {
-		asked, err := strconv.Atoi(query.Get("max-keys"))
-		if err != nil || asked < 1 {
-			return nil, notModelled("a listing of no keys")
-		}
-		limit = min(asked, maxKeys)
-	}
-	var out struct {
-		XMLName             xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListVersionsResult"`
-		Name                string
-		NextKeyMarker       string `xml:",omitempty"`
-		NextVersionIdMarker string `xml:",omitempty"` //nolint:staticcheck // S3's own spelling
-		IsTruncated         bool
-		Versions            []types.ObjectVersion     `xml:"Version"`
-		DeleteMarkers       []types.DeleteMarkerEntry `xml:"DeleteMarker"`
-	}
-	out.Name = b.name
-	afterKey, afterVersion := query.Get("key-marker"), query.Get("version-id-marker")
+	out := versionList{Name: b.name}
 	for _, key := range slices.Sorted(maps.Keys(b.versions)) {
-		if !strings.HasPrefix(key, query.Get("prefix")) || key < afterKey || key == afterKey && afterVersion == "" {
-			continue
-		}
 		for i, v := range b.versions[key] {
-			if key == afterKey && b.numbers[[2]string{key, v.ID}] >= b.numbers[[2]string{key, afterVersion}] {
-				continue // listed before
+			if !in.lists(b, key, v) {
+				continue
 			}
 			if len(out.Versions)+len(out.DeleteMarkers) == limit {
 				out.IsTruncated = true
 				return out, nil
 			}
-			latest := aws.Bool(i == 0)
-			out.NextKeyMarker, out.NextVersionIdMarker = key, v.ID
-			if v.Marker {
-				out.DeleteMarkers = append(out.DeleteMarkers, types.DeleteMarkerEntry{Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified})
-			} else {
-				out.Versions = append(out.Versions, types.ObjectVersion{
-					Key: &key, VersionId: &v.ID, IsLatest: latest, LastModified: &v.Modified, Size: aws.Int64(int64(len(v.Body))),
-				})
-			}
+			out.add(key, v, i == 0)
 		}
 	}
 	out.NextKeyMarker, out.NextVersionIdMarker = "", ""
 	return out, nil
+}
+
+// limit is how many versions the request lists at most.
+func (in listVersions) limit() (int, error) {
+	for name := range in.query {
+		if !slices.Contains([]string{"versions", "prefix", "max-keys", "key-marker", "version-id-marker"}, name) {
+			return 0, notModelled("a listing with %s", name)
+		}
+	}
+	if !in.query.Has("max-keys") {
+		return maxKeys, nil
+	}
+	asked, err := strconv.Atoi(in.query.Get("max-keys"))
+	if err != nil || asked < 1 {
+		return 0, notModelled("a listing of no keys")
+	}
+	return min(asked, maxKeys), nil
+}
+
+// lists reports whether the version has the prefix and comes after both markers.
+func (in listVersions) lists(b *bucket, key string, v Version) bool {
+	afterKey, afterVersion := in.query.Get("key-marker"), in.query.Get("version-id-marker")
+	if !strings.HasPrefix(key, in.query.Get("prefix")) || key < afterKey {
+		return false
+	}
+	return key > afterKey || afterVersion != "" && b.numbers[[2]string{key, v.ID}] < b.numbers[[2]string{key, afterVersion}]
+}
+
+// versionList is a page of versions and delete markers.
+type versionList struct {
+	XMLName             xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListVersionsResult"`
+	Name                string
+	NextKeyMarker       string `xml:",omitempty"`
+	NextVersionIdMarker string `xml:",omitempty"` //nolint:staticcheck // S3's own spelling
+	IsTruncated         bool
+	Versions            []types.ObjectVersion     `xml:"Version"`
+	DeleteMarkers       []types.DeleteMarkerEntry `xml:"DeleteMarker"`
+}
+
+func (l *versionList) add(key string, v Version, latest bool) {
+	l.NextKeyMarker, l.NextVersionIdMarker = key, v.ID
+	if v.Marker {
+		l.DeleteMarkers = append(l.DeleteMarkers, types.DeleteMarkerEntry{Key: &key, VersionId: &v.ID, IsLatest: &latest, LastModified: &v.Modified})
+		return
+	}
+	l.Versions = append(l.Versions, types.ObjectVersion{
+		Key: &key, VersionId: &v.ID, IsLatest: &latest, LastModified: &v.Modified, Size: aws.Int64(int64(len(v.Body))),
+	})
 }
 
 // Versions returns the versions and delete markers of a key, newest first.
