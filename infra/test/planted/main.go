@@ -89,7 +89,7 @@ func read(list string) (defects []defect, err error) {
 		where, changes, _ := strings.Cut(rest, "\n")
 		folder, function, _ := strings.Cut(where, " ")
 		d := defect{name: name, simulation: filepath.Dir(filepath.Dir(list))}
-		if d.file, d.code, err = plant(folder, function, changes); err != nil {
+		if err := d.plant(folder, function, changes); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		defects = append(defects, d)
@@ -100,21 +100,21 @@ func read(list string) (defects []defect, err error) {
 // change is a run of lines that begin with "-", and the run after it that begins with "+".
 var change = regexp.MustCompile(`(?m)((?:^-.*\n?)+)((?:^\+.*\n?)*)`)
 
-// plant returns the file of the function, and its code with the changes.
-func plant(folder, function, changes string) (file, code string, err error) {
-	file, from, to, err := locate(folder, function)
+// plant makes the changes to the function.
+func (d *defect) plant(folder, function, changes string) error {
+	at, err := locate(folder, function)
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	source, err := os.ReadFile(file) //nolint:gosec // a source of ours
+	source, err := os.ReadFile(at.file) //nolint:gosec // a source of ours
 	if err != nil {
-		return "", "", err
+		return err
 	}
-	body, unsigned := string(source[from:to]), regexp.MustCompile(`(?m)^[-+]`)
 	all := change.FindAllStringSubmatch(changes, -1)
 	if len(all) == 0 {
-		return "", "", errors.New("it changes nothing")
+		return errors.New("it changes nothing")
 	}
+	body, unsigned := string(source[at.from:at.to]), regexp.MustCompile(`(?m)^[-+]`)
 	for _, c := range all {
 		was := strings.Fields(unsigned.ReplaceAllString(c[1], ""))
 		for i := range was {
@@ -122,32 +122,39 @@ func plant(folder, function, changes string) (file, code string, err error) {
 		}
 		found := regexp.MustCompile(strings.Join(was, `\s*`)).FindAllStringIndex(body, -1)
 		if len(found) != 1 {
-			return "", "", fmt.Errorf("%s has this %d times:\n%s", function, len(found), c[1])
+			return fmt.Errorf("%s has this %d times:\n%s", function, len(found), c[1])
 		}
 		body = body[:found[0][0]] + strings.TrimSpace(unsigned.ReplaceAllString(c[2], "")) + body[found[0][1]:]
 	}
-	return file, string(source[:from]) + body + string(source[to:]), nil
+	d.file, d.code = at.file, string(source[:at.from])+body+string(source[at.to:])
+	return nil
+}
+
+// span is a part of a file, in bytes.
+type span struct {
+	file     string
+	from, to int
 }
 
 // locate finds a function, or a method as Type.Method, in the package's folder.
-func locate(folder, function string) (file string, from, to int, err error) {
+func locate(folder, function string) (span, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
-		return "", 0, 0, err
+		return span{}, err
 	}
 	for _, file := range files {
 		set := token.NewFileSet()
 		parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
 		if err != nil {
-			return "", 0, 0, err
+			return span{}, err
 		}
 		for _, declared := range parsed.Decls {
 			if f, ok := declared.(*ast.FuncDecl); ok && !strings.HasSuffix(file, "_test.go") && fullName(f) == function {
-				return file, set.Position(f.Pos()).Offset, set.Position(f.End()).Offset, nil
+				return span{file, set.Position(f.Pos()).Offset, set.Position(f.End()).Offset}, nil
 			}
 		}
 	}
-	return "", 0, 0, fmt.Errorf("%s has no function %s", folder, function)
+	return span{}, fmt.Errorf("%s has no function %s", folder, function)
 }
 
 func fullName(f *ast.FuncDecl) string {
