@@ -125,7 +125,7 @@ func (p *performance) show() {
 
 func (p *performance) failedWith(refusal error) bool { return errors.Is(p.err, refusal) }
 
-// succeeded notes facts of an act whose last answers are known.
+// succeeded notes the facts of an act that got its last answers.
 func (p *performance) succeeded(as string, facts []fact) {
 	p.world.showed(p.actor, facts...)
 	if !p.act.rereads {
@@ -133,7 +133,7 @@ func (p *performance) succeeded(as string, facts []fact) {
 	}
 }
 
-// mayHaveApplied notes what an attempt without an answer may have done.
+// mayHaveApplied notes that an attempt without an answer may have been applied.
 func (p *performance) mayHaveApplied() {
 	for _, f := range p.act.shows {
 		p.world.showed(p.actor, perhaps(f))

@@ -20,7 +20,7 @@ type actor struct {
 	run    *run // nil before the run
 	cancel context.CancelFunc
 
-	// The calls so far, by name where there is a map.
+	// The calls so far. The maps are by name.
 	made    map[string]int
 	ok      map[string]bool   // whether the last one was answered
 	last    map[string]failed // the last one, if it failed
@@ -104,7 +104,7 @@ func (a *actor) before(b *actor) bool { return a.through && a.endedAt < b.beganA
 type met struct {
 	call  string
 	fault *Fault
-	// logged is what the log has of the error, nil if that is not known.
+	// logged is the error in the log, nil if that is not known.
 	logged map[string]any
 }
 

@@ -278,7 +278,7 @@ func (c *call) send() *http.Response {
 	return response
 }
 
-// logged is what the contract has in the log of the reply's error: AWS's code, status and
+// logged is the reply's error in the log, by the contract: AWS's code, status and
 // request id, or the host and a word for a failure of the network.
 func (r reply) logged(c *call) map[string]any {
 	as := map[string]any{"operation": c.label.Operation}

@@ -17,8 +17,7 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// credentialJudge knows what the responses and the operator's acts say of the stored
-// credentials.
+// credentialJudge knows the credentials from the responses and the operator's acts.
 type credentialJudge struct {
 	watched   bool // a request for a credential is under way
 	answered  map[ids.Credential]answered
@@ -42,7 +41,7 @@ func newCredentialJudge() credentialJudge {
 	}
 }
 
-// watch judges what is stored.
+// watch judges the stored credentials.
 func (j *credentialJudge) watch(w *World) {
 	if j.watched {
 		return
@@ -198,8 +197,8 @@ func (w *World) Expire(idempotency string) {
 	w.showed(w.past(), sets(c.key(), "expired", once{}))
 }
 
-// Credential is one that is stored before, by a request to create-byok-key. The simulation
-// of another function seals and stores one with byok.NewStore on the Direct clients.
+// Credential stores a credential before all others begin, by a request to create-byok-key.
+// In the simulation of another function, use byok.NewStore on the Direct clients.
 func (w *World) Credential(name string) ids.Credential {
 	id := w.Created(name, Create{})
 	w.Name(string(id), name)

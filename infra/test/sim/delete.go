@@ -64,8 +64,8 @@ func (d Delete) event() functest.Event {
 	return e
 }
 
-// deletion is the work of a client that deletes a file. It notes what is stored right before
-// and after.
+// deletion is the work of a client that deletes a file. It looks at the stored file right
+// before and after.
 type deletion struct {
 	*exchange
 	request Delete

@@ -89,7 +89,7 @@ func (c *call) faults() []*Fault {
 }
 
 // makeFaults makes the faults of an operation on a number of items. recorded means that
-// one of them is an idempotency record. returns means that a write asks for the changed
+// the last item is an idempotency record. returns means that a write asks for the changed
 // item, or a Query for a count; any other write accepts an empty answer.
 func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	all := slices.Concat(common(), proxies(operation), empty(operation, returns))
@@ -232,7 +232,7 @@ func (f *Fault) ownThrottle() bool {
 }
 
 // cancellations are the errors of a cancelled transaction with so many items. Each reason
-// comes for each item, alone and beside a throttle of item of another key. Only the condition of
+// comes for each item, alone and beside a throttle of another item. Only the condition of
 // an idempotency record fails, because the record may expire afterwards.
 func cancellations(items int, recorded bool) []*Fault {
 	var all []*Fault

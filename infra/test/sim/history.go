@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fact is what one actor showed about one object. step returns the states that the object
+// fact is one actor's observation of one object. step returns the states that the object
 // may have after it, or none if the fact is impossible. The contract promises that each
 // object is linearizable: each fact happens at one instant between the beginning and the
 // end of its actor. An actor that shows several objects has an instant for each. A create

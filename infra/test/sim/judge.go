@@ -61,7 +61,7 @@ func (w *World) judgeLine(x *exchange) {
 }
 
 // judgeAudit requires an audit line of each known caller of an operation that is no GET. The
-// tests of shared/api check what it has.
+// tests of shared/api check its fields.
 func (w *World) judgeAudit(x *exchange) {
 	audited := x.knowsCaller() && w.operation.Method != http.MethodGet
 	if (x.answer.Audit != nil) != audited {

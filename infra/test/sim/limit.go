@@ -27,7 +27,7 @@ func (g gcra) passes(arrival int64) (passes bool, next int64) {
 	return arrival <= g.now+g.tolerance, max(arrival, g.now) + g.interval
 }
 
-// saysPassed reports whether the headers say what is left after a request that passed.
+// saysPassed reports whether the headers are right after a request that passed.
 func (g gcra) saysPassed(next int64) bool {
 	return g.says(g.burst-(next-g.now+g.interval-1)/g.interval, next-g.now)
 }

@@ -15,7 +15,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// registryJudge knows what the operator's acts did to the access table.
+// registryJudge knows the operator's acts on the access table.
 type registryJudge struct {
 	watched  bool
 	restored bool // the table is older than the credentials

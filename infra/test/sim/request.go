@@ -123,7 +123,7 @@ func (x *exchange) show() {
 	}
 }
 
-// result is the status, then what explains it.
+// result is the status, then its reason or the paths of its issues.
 func (x *exchange) result() string {
 	text := fmt.Sprint(x.answer.Status)
 	if x.answer.Header["Idempotent-Replayed"] != "" {

@@ -1,8 +1,8 @@
 // Package sim runs the functions and the operator's acts in every order of their
 // calls to AWS, and with every fault of every call, in virtual time. Only tests import it.
 //
-// A Suite (suite.go) lists scenarios and plays each of them many times: with each fault of
-// each call, in each order of the calls (explore.go), or by the choices of a seed.
+// A Suite (suite.go) plays each scenario many times: with each fault of each call, in each
+// order of the calls (explore.go), or with the choices of a seed.
 //
 // A Scenario (world.go) makes a World: its rows and files, and its actors (actor.go). An
 // actor is a request (request.go) or an act of the operator (act.go). Each function's
@@ -203,7 +203,7 @@ func (r *run) await(atMost time.Duration) (changed bool) {
 	}
 }
 
-// notice lets each actor that ended in the last step note what it shows.
+// notice lets each actor that has just ended note its facts.
 func (r *run) notice() {
 	for _, a := range r.started {
 		if a.through && a.endedAt == 0 {

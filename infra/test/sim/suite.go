@@ -33,7 +33,7 @@ type Suite struct {
 	// Crowds are three actors or more: they are played by seeds.
 	Crowds []Scenario
 
-	// Each of the pairs, orders and crowds names what it Reaches.
+	// Pairs, orders and crowds name the states that they reach: see Scenario.Reaches.
 }
 
 // Play plays the suite. Without -simulate the pairs have faults in their first order alone,

@@ -54,8 +54,8 @@ type Scenario struct {
 type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 
 // Reaches names states that some schedule of the scenario must reach: the result of an actor,
-// such as "A: 201", or a state that the judge notes. If none does, the scenario does not
-// show what it was written for, and fails.
+// such as "A: 201", or a state that the judge notes. If none does, the scenario
+// fails: it does not show its point.
 func (s Scenario) Reaches(states ...string) Scenario {
 	s.wanted = append(slices.Clone(s.wanted), states...)
 	return s
