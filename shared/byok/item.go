@@ -66,14 +66,12 @@ func decodeAll(items []map[string]types.AttributeValue) []row {
 }
 
 func decode(attributes map[string]types.AttributeValue) row {
-	var r row
-	if attributevalue.UnmarshalMap(attributes, &r.item) == nil {
-		r.decoded, r.whole = true, isWhole(attributes)
-		return r
+	var i, key item
+	if attributevalue.UnmarshalMap(attributes, &i) == nil {
+		return row{item: i, decoded: true, whole: isWhole(attributes)}
 	}
-	r.item = item{} // the decoder may have set any field
-	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": attributes["pk"], "sk": attributes["sk"]}, &r.item)
-	return r
+	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": attributes["pk"], "sk": attributes["sk"]}, &key)
+	return row{item: key} // the decoder may have set any field of i
 }
 
 // isWhole reports whether a row has every attribute that decides about a request.
@@ -102,7 +100,6 @@ func isWhole(attributes map[string]types.AttributeValue) bool {
 	return ok
 }
 
-// credential is the stored credential without its key.
 func (i item) credential() Credential {
 	return Credential{
 		Settings: i.Settings, ID: i.ID, Account: i.Account, Workspace: i.Workspace,

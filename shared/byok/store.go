@@ -74,15 +74,14 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 	})
-	// The id is fresh: if it is taken, an earlier attempt of the SDK's was applied
-	// and its answer lost.
+	// The id is fresh: if it is taken, an earlier attempt of the SDK was applied and its
+	// response lost.
 	if _, taken := calls.ConditionFailed(err); err != nil && !taken {
 		return fmt.Errorf("storing the credential: %w", err)
 	}
 	return nil
 }
 
-// put is the conditional write of a draft.
 func (s *Store) put(d Draft) *types.Put {
 	return &types.Put{
 		TableName: &s.credentials, Item: calls.Encode(newItem(d)),
@@ -194,17 +193,15 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerpri
 		if err == nil {
 			return Remembered{}, nil
 		}
-		stored, err := s.afterFailure(ctx, id, err)
-		switch {
-		case err != nil: // no attempt can succeed, or the look-up failed
-		case !stored.Exists(): // try again
-			err = calls.Pause(ctx, attempt)
-		case stored.record.Credential == d.ID: // the response to an attempt of our own was lost
+		switch found, err := s.afterFailure(ctx, id, err); {
+		case err != nil:
+			return Remembered{}, fmt.Errorf("storing the credential and its request: %w", err)
+		case found.record.Credential == d.ID: // the response to an attempt of our own was lost
 			return Remembered{}, nil
-		default: // another copy of the request was stored first
-			return stored, nil
+		case found.Exists(): // another copy of the request was stored first
+			return found, nil
 		}
-		if err != nil {
+		if err := calls.Pause(ctx, attempt); err != nil {
 			return Remembered{}, fmt.Errorf("storing the credential and its request: %w", err)
 		}
 	}
