@@ -12,7 +12,3 @@ build() {
 }
 build github.com/CycloneDX/cyclonedx-gomod@v1.10.0 ./cmd/cyclonedx-gomod
 build github.com/google/go-licenses/v2@v2.0.1 .
-
-# linked prints the modules of a binary, listed the modules of an SBOM.
-linked() { go version -m "$1" | awk '$1 == "dep" { print $2 "@" $3 }' | sort; }
-listed() { sed -nE 's|^ *"purl": "pkg:golang/([^?]*).*|\1|p' "$1" | grep -v -e ^std@ -e ^signalbox.dev@ | sort; }

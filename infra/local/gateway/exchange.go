@@ -30,7 +30,7 @@ var (
 	errMalformed = errors.New("malformed Lambda proxy response")
 )
 
-// exchange is a request.
+// exchange is a request with its id, its route and the values of its parameters.
 type exchange struct {
 	*http.Request
 	// id is $context.requestId: always fresh.
