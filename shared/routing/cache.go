@@ -75,7 +75,7 @@ func newCache(most int) *cache {
 // are not kept.
 func (c *cache) get(ctx context.Context, key cacheKey, open openFunc) (secret.Bytes, error) {
 	if c.most < 0 {
-		return safely(func() (secret.Bytes, error) { return open(ctx) })
+		return safely(ctx, open)
 	}
 	e := c.join(ctx, key, open)
 	defer c.leave(e)
@@ -109,7 +109,7 @@ func (c *cache) join(ctx context.Context, key cacheKey, open openFunc) *entry {
 func (c *cache) fill(ctx context.Context, e *entry, open openFunc) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	plain, err := safely(func() (secret.Bytes, error) { return open(ctx) })
+	plain, err := safely(ctx, open)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.plain, e.err = plain, err

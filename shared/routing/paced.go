@@ -138,7 +138,7 @@ func (p *paced[K, V]) resume(k K, s *series[V]) {
 func (p *paced[K, V]) run(k K, s *series[V], f *flight[V], paid charge) {
 	ctx, cancel := context.WithTimeout(context.Background(), byok.ReadTime)
 	defer cancel()
-	f.value, f.err = safely(func() (V, error) { return p.read(ctx, k, paid) })
+	f.value, f.err = safely(ctx, func(ctx context.Context) (V, error) { return p.read(ctx, k, paid) })
 	close(f.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,11 +148,11 @@ func (p *paced[K, V]) run(k K, s *series[V], f *flight[V], paid charge) {
 
 // safely returns a panic as an error. On a goroutine that serves several requests, a panic
 // would end the router.
-func safely[V any](read func() (V, error)) (value V, err error) {
+func safely[V any](ctx context.Context, read func(context.Context) (V, error)) (value V, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, calls.Recovered(v))
 		}
 	}()
-	return read()
+	return read(ctx)
 }
