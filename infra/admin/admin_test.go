@@ -39,7 +39,6 @@ type fixture struct {
 	workspace ids.Workspace
 }
 
-// answer is the result of a command line.
 type answer struct {
 	code           int
 	stdout, stderr string
@@ -79,7 +78,6 @@ func (d *fixture) write(name string, content any) {
 	kit.Must(d, os.WriteFile(filepath.Join(d.dir, name), text, 0o600))
 }
 
-// writeStack writes the local server's stack.json.
 func (d *fixture) writeStack() {
 	d.Helper()
 	at := d.reached()
@@ -101,12 +99,10 @@ func (d *fixture) table(name string) kit.Rows {
 	return kit.Rows{DB: dynamodb.NewFromConfig(d.engines.Config), Table: name}
 }
 
-// reached are the addresses of the engines.
 func (d *fixture) reached() awsclients.Engines {
 	return d.engines.Config.ConfigSources[0].(awsclients.Engines)
 }
 
-// do executes a command line on the local server.
 func (d *fixture) do(args ...string) answer { return d.feed("", args...) }
 
 func (d *fixture) feed(stdin string, args ...string) answer {
@@ -123,7 +119,6 @@ func (d *fixture) run(ctx context.Context, stdin io.Reader, args ...string) answ
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// must executes a command line that must succeed, and returns its output.
 func (d *fixture) must(args ...string) string {
 	d.Helper()
 	got := d.do(args...)
@@ -133,7 +128,6 @@ func (d *fixture) must(args ...string) string {
 	return strings.TrimSuffix(got.stdout, "\n")
 }
 
-// json executes a command line that must succeed, and decodes its output.
 func (d *fixture) json(into any, args ...string) {
 	d.Helper()
 	printed := d.must(append([]string{"--json"}, args...)...)
@@ -150,7 +144,6 @@ func on(t *testing.T, args ...string) answer {
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// want executes a command line and checks its exit code.
 func (d *fixture) want(code int, args ...string) answer {
 	d.Helper()
 	got := d.do(args...)
@@ -160,7 +153,6 @@ func (d *fixture) want(code int, args ...string) answer {
 	return got
 }
 
-// audits reads the audit lines of an answer.
 func (a answer) audits() (lines []map[string]any) {
 	for line := range strings.Lines(a.stderr) {
 		var read map[string]any

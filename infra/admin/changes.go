@@ -16,13 +16,11 @@ import (
 // An action ends with its audit line. It sees every attempt of every call.
 type changes struct{ command, action attempts }
 
-// attempts are the attempts to write.
 type attempts struct {
 	applied atomic.Bool // one was accepted
 	unclear atomic.Bool // a response was lost, or was a 5xx
 }
 
-// tried reports whether anything may have been changed.
 func (a *attempts) tried() bool { return a.applied.Load() || a.unclear.Load() }
 
 func (a *attempts) reset() {

@@ -48,7 +48,6 @@ func TestOnlyANameConfirms(t *testing.T) {
 	}
 }
 
-// reader makes a function an io.Reader.
 type reader func([]byte) (int, error)
 
 func (r reader) Read(into []byte) (int, error) { return r(into) }

@@ -185,7 +185,6 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 }
 
-// warnOfSize names the workspaces that a router refuses.
 func (s *session) warnOfSize(ctx context.Context, holding map[ids.Workspace]int) {
 	for _, w := range s.refusedByRouters(ctx, holding) {
 		s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))

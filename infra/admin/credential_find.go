@@ -21,7 +21,6 @@ type search struct {
 	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
 }
 
-// looked is the result of a search.
 type looked struct {
 	where       string // in words
 	credentials []byok.Credential
@@ -74,7 +73,6 @@ func (c search) look(ctx context.Context, s *session) (looked, error) {
 	return found, nil
 }
 
-// oneCredential names the credential of a command, in any workspace.
 type oneCredential struct {
 	search
 	ID arguments.CredentialPrefix `arg:"" name:"credential" help:"The credential's id, or a prefix of it that no other has (8 characters or more)."`
@@ -105,7 +103,6 @@ type credentialFind struct {
 	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document' or 'no header' finds keys of that form, '?' those of an older version. - reads a leaked key from standard input and searches by its label."`
 }
 
-// Run finds credentials by a text or a leaked key.
 func (c credentialFind) Run(ctx context.Context, s *session) error {
 	var leaked, labels []string
 	if c.Text == "-" {
@@ -176,7 +173,6 @@ func lists(c byok.Credential, text string) bool {
 
 type credentialShow struct{ oneCredential }
 
-// Run shows everything about a credential except its key.
 func (c credentialShow) Run(ctx context.Context, s *session) error {
 	found, err := c.find(ctx, s)
 	if err != nil {

@@ -195,7 +195,6 @@ func (i *inspection) changed(key auth.SurveyedKey) string {
 	return ""
 }
 
-// deletedBefore reports whether the table before shows the workspace deleted.
 func (i *inspection) deletedBefore(id ids.Workspace) bool {
 	was := i.before.Workspaces[id]
 	return was.Fault == nil && !was.DeletedAt.IsZero()

@@ -85,7 +85,6 @@ func (c keyCreate) unseen(ctx context.Context, s *session, hash ids.KeyHash, sho
 	return fmt.Errorf("the key could not be shown, so it is deleted again: %w", shown)
 }
 
-// oneKey names the key of a command, by its hash or a prefix.
 type oneKey struct {
 	keySearch
 	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or a prefix of it that no other key has (8 digits or more)."`
@@ -307,7 +306,6 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 	})
 }
 
-// leaked returns those of the keys that exist.
 func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found []auth.SurveyedKey, err error) {
 	if len(tokens) == 0 {
 		return nil, exit.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")

@@ -22,7 +22,6 @@ type replacedView struct {
 	Changed int         `json:"changed"` // allow-lists
 }
 
-// oldKey is the key that another replaces.
 type oldKey struct {
 	hash    ids.KeyHash
 	deleted bool
@@ -96,7 +95,6 @@ func (c keyReplace) findOld(ctx context.Context, s *session, account ids.Account
 	return oldKey{}, err
 }
 
-// relisted is the result of relist.
 type relisted struct {
 	listed  int // lists that have the key
 	changed int

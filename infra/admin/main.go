@@ -73,7 +73,6 @@ type owner struct {
 	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The local server has a default: its demo account."`
 }
 
-// scope names a workspace of an account.
 type scope struct {
 	owner
 	Workspace ids.Workspace `placeholder:"ID" help:"The workspace; if omitted, the account's default."`

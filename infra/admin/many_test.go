@@ -42,7 +42,6 @@ func newMany(t *testing.T) many {
 	return d
 }
 
-// states are the states of the account and its keys.
 func (d many) states() string {
 	d.Helper()
 	var keys []keyView

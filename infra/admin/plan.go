@@ -76,7 +76,6 @@ type planRow struct {
 	why      string `list:"why not,16"`
 }
 
-// Run shows how a router would serve a request now.
 func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	workspace, err := s.workspace(ctx, c.scope)
 	if err != nil {

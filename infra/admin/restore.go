@@ -38,7 +38,6 @@ const (
 	errLeft         = exit.Findings("everything else is repaired; findings are left for you: they are listed")
 )
 
-// tables are the contents of the access table and of the credentials table.
 type tables struct {
 	access     *auth.Survey
 	placements []byok.Surveyed

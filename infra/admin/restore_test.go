@@ -86,7 +86,6 @@ func newRestored(t *testing.T) *restored {
 	return r
 }
 
-// key makes an API key.
 func (r *restored) key(name string, flags ...string) {
 	r.Helper()
 	var made createdKeyView
@@ -94,13 +93,11 @@ func (r *restored) key(name string, flags ...string) {
 	r.keys[name] = made.Hash
 }
 
-// credential stores a credential at a place.
 func (r *restored) credential(w ids.Workspace, order int64) {
 	r.Helper()
 	r.seal(w, "n", func(d *byok.Draft) { d.SortOrder = order })
 }
 
-// reset brings the live table back to its state after the restore.
 func (r *restored) reset() {
 	r.Helper()
 	r.table(r.engines.Tables.Access).Become(r, r.atMoment)
@@ -110,7 +107,6 @@ func (r *restored) repairArgs(more ...string) []string {
 	return append([]string{"restore", "repair", "--before", r.old, "--yes"}, more...)
 }
 
-// unnamed matches an id that has no name here.
 var unnamed = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 // findings executes a command line and returns the listed findings, sorted, with names
@@ -139,7 +135,6 @@ func (r *restored) findings(args ...string) (listed []string) {
 	return listed
 }
 
-// wantFound compares findings with the wanted ones.
 func (r *restored) wantFound(found []string, want ...string) {
 	r.Helper()
 	slices.Sort(want)
@@ -148,7 +143,6 @@ func (r *restored) wantFound(found []string, want ...string) {
 	}
 }
 
-// without returns the new findings.
 func without(found, before []string) []string {
 	return slices.DeleteFunc(found, func(f string) bool { return slices.Contains(before, f) })
 }

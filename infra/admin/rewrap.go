@@ -45,7 +45,6 @@ const (
 	errNotAllMoved = exit.Findings("not all credentials could be rewrapped")
 )
 
-// rewrapResult is the result of a run.
 type rewrapResult struct {
 	To           arguments.KeyARN   `json:"to"`
 	From         []arguments.KeyARN `json:"from"`
@@ -58,7 +57,6 @@ type rewrapResult struct {
 	Seconds      float64            `json:"seconds"`
 }
 
-// rewrapFailure is a credential that could not be moved, and the reason.
 type rewrapFailure struct {
 	Workspace ids.Workspace  `json:"workspace_id" list:"workspace,short"`
 	ID        ids.Credential `json:"id" list:"credential,short"`
@@ -121,7 +119,6 @@ func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) 
 	return []arguments.KeyARN{arguments.KeyARN(o.OwnSealingKeyArn)}, nil
 }
 
-// rewrapRun moves all credentials to another key.
 type rewrapRun struct {
 	*session
 	rewrapper *seal.Rewrapper
@@ -147,7 +144,6 @@ func (c credentialRewrap) newRun(s *session, from []arguments.KeyARN) *rewrapRun
 	}
 }
 
-// countByKey counts the credentials under each key.
 func (r *rewrapRun) countByKey(ctx context.Context) (map[arguments.KeyARN]int, error) {
 	found := map[arguments.KeyARN]int{}
 	err := r.walk(ctx, func(_ context.Context, w byok.WrappedKey) error {

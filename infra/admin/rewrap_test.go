@@ -72,7 +72,6 @@ func (m *move) rewrap(code int, args ...string) (rewrapResult, answer) {
 	return view, got
 }
 
-// rows are the stored credentials.
 func (m *move) rows() map[ids.Credential]kit.Credential {
 	m.Helper()
 	all := map[ids.Credential]kit.Credential{}
@@ -267,7 +266,6 @@ func (m *move) kill(after int) {
 	_ = command.Wait() // it was killed
 }
 
-// moved counts the credentials under the next key.
 func (m *move) moved() (n int) {
 	for _, row := range m.rows() {
 		if row.Seal.KeyARN == m.next {

@@ -86,7 +86,6 @@ func give(ts *testscript.TestScript, variables []string) (take func()) {
 	}
 }
 
-// ends runs a command line and checks its exit code.
 func ends(ts *testscript.TestScript, want int, args []string) {
 	var stdin, flag string
 	if len(args) > 1 && (args[0] == "-type" || args[0] == "-in") {

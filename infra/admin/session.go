@@ -27,7 +27,6 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// session has everything that a command uses.
 type session struct {
 	*app
 	db          *dynamodb.Client
@@ -97,7 +96,6 @@ func (s *session) note(format string, args ...any) {
 	_ = output.Writer{To: s.stderr}.Encode(line) // there is nowhere else to report it
 }
 
-// readAccess reads the whole access table.
 func (s *session) readAccess(ctx context.Context) (*auth.Survey, error) {
 	return auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 }
@@ -241,7 +239,6 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect string, na
 	return nil
 }
 
-// line reads a line of standard input.
 func (a *app) line(ctx context.Context) (string, error) {
 	text, err := while(ctx, func() (string, error) { return bufio.NewReader(a.stdin).ReadString('\n') })
 	if err != nil {
@@ -269,7 +266,6 @@ func while[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	}
 }
 
-// named returns the text by which a prompt names a thing with a name and an id.
 func named(kind, name, id string) string {
 	return fmt.Sprintf("%s %q (%s)", kind, name, id)
 }

@@ -42,7 +42,6 @@ type oneWorkspace struct {
 	ID ids.Workspace `arg:"" name:"workspace" help:"The workspace, or the first 8 characters of its id or more."`
 }
 
-// confirmedWorkspace is the workspace of a command that asks first.
 type confirmedWorkspace struct {
 	oneWorkspace
 	confirmation
@@ -228,7 +227,6 @@ func (s *session) nameLeft(keys []auth.SurveyedKey, finding exit.Findings) error
 	return nil
 }
 
-// removal is what a purge or an erasure removed.
 type removal struct {
 	Account     ids.Account   `json:"-"`
 	ID          ids.Workspace `json:"id"`
@@ -293,7 +291,6 @@ func (r removal) report(ctx context.Context, s *session, action string, err erro
 		"file_versions_removed", r.Versions, "uploads_aborted", r.Uploads, "keys_removed", r.Keys)
 }
 
-// findDeleted finds the workspace, which must be deleted.
 func (c oneWorkspace) findDeleted(ctx context.Context, s *session) (auth.Workspace, error) {
 	found, err := c.find(ctx, s)
 	if err == nil && found.DeletedAt.IsZero() {
@@ -311,7 +308,6 @@ type purgeRow struct {
 	Bytes    *int64          `json:"bytes" title:"bytes"`
 }
 
-// preview lists the things that a purge would remove.
 func (c workspacePurge) preview(ctx context.Context, s *session) error {
 	if _, err := c.findDeleted(ctx, s); err != nil {
 		return err

@@ -49,7 +49,6 @@ func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft
 	return draft.ID
 }
 
-// left counts the credentials and files of a workspace, deleted or not.
 func (d *fixture) left(w ids.Workspace) int {
 	d.Helper()
 	var credentials []credentialView

@@ -63,7 +63,6 @@ func Complete(to io.Writer, root *kong.Node, words []string) error {
 	return nil
 }
 
-// candidates returns all words that may follow the words before the cursor.
 func candidates(at *kong.Node, before []string, isFlag bool) (all []string) {
 	flags := slices.Clone(at.Flags)
 	var valueOf *kong.Flag // the flag whose value comes next

@@ -130,7 +130,6 @@ func (c column) leastWidth() int {
 	return min(c.width(), max(c.least, utf8.RuneCountInString(c.texts[0])))
 }
 
-// cut shortens the texts to so many characters.
 func (c column) cut(longest int) {
 	for i, text := range c.texts[1:] {
 		if letters := []rune(text); len(letters) > longest {
@@ -170,7 +169,6 @@ func shorten(texts []string) {
 	}
 }
 
-// shared is the length of the beginning that both have.
 func shared(a, b string) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
