@@ -75,11 +75,7 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	d.seal(d.workspace, "early")
 	d.feed("content", "file", "upload", "-")
 	bound := auth.HashKey(d.must("key", "create", "bound", "--workspace", string(d.workspace)))
-	d.want(exit.Refused, "workspace", "purge", string(d.workspace), "--yes")
 	d.want(exit.Refused, "workspace", "purge", string(d.workspace), "--dry-run")
-	if d.left(d.workspace) != 2 {
-		t.Fatal("a live workspace was purged")
-	}
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	if shown := d.must("workspace", "purge", string(d.workspace), "--dry-run"); !regexp.MustCompile(`(?m)^credential +[0-9a-f]{8} +early +- +-$(.|\n)*^file +file_\w+ +- +1 +7$`).MatchString(shown) {
 		t.Error(shown)
@@ -145,10 +141,6 @@ func TestAWorkspaceIsErased(t *testing.T) {
 	}
 	if listed := d.must("credential", "list"); !strings.Contains(listed, string(kept[:8])) {
 		t.Errorf("another workspace has %s", listed)
-	}
-	d.want(exit.NotFound, "workspace", "erase", string(ids.New[ids.Workspace]()), "--yes")
-	if got := d.want(exit.Usage, "workspace", "erase", string(d.workspace)); !strings.Contains(got.stderr, "it is the account's default workspace") {
-		t.Errorf("stderr %s", got.stderr)
 	}
 }
 
