@@ -150,13 +150,14 @@ class Subject:
 
     def remove_tenants(self) -> None:
         """Removes the noted accounts and jobs, and then the note."""
-        for kind, identifier in (lines := [line.split() for line in (self.noted.read_text() if self.noted.exists() else "").splitlines()]):
+        noted = self.noted.read_text().splitlines() if self.noted.exists() else []
+        for kind, identifier in map(str.split, noted):
             if kind == "job":
                 self._remove_item("SyncJobs", {"pk": {"S": f"job#{identifier}"}})
             elif kind == "account":
                 self._remove_account(identifier)
-        if lines:
-            print(f"Removed: {len(lines)} test accounts and jobs. Their log lines stay, and for a day their idempotency records.", file=sys.stderr)
+        if noted:
+            print(f"Removed: {len(noted)} test accounts and jobs. Their log lines stay, and for a day their idempotency records.", file=sys.stderr)
         self.noted.unlink(missing_ok=True)
 
     def _remove_account(self, account: str) -> None:

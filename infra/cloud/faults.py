@@ -114,7 +114,6 @@ def counted(value: float):
         Namespace=f"Signalbox/{s.name}", MetricData=[{"MetricName": "RateLimited", "Value": value}])
 
 
-SLOW = json.dumps({"message": "request", "operation": "createByokKey", "duration_ms": 2500})
 HIDDEN = "x" + base64.b64encode(f"a sk-{MARKER}-AbCd".encode()).decode()
 
 
@@ -216,7 +215,7 @@ FAULTS = [
     ("secrets-in-logs", "a provider key in a log", *line("GetSyncJobLogGroup", f"sk-{MARKER}-AbCd"), "GetSyncJobLogGroup"),
     ("secrets-in-logs", "a provider key in base64", *line("AccessLogGroup", HIDDEN), "AccessLogGroup"),
     ("secrets-in-logs", "an API key in a log", *line("AccessLogGroup", "Bearer sbx_0123456789abcdefghijklmnop"), "AccessLogGroup"),
-    ("latency", "a slow request", *line("CreateByokKeyLogGroup", SLOW), "p99 2500"),
+    ("latency", "a slow request", *line("CreateByokKeyLogGroup", '{"message": "request", "duration_ms": 2500}'), "p99 2500"),
     ("metric-filters", "a metric of nothing", counted(0), nothing, "counted nothing"),
     ("parameters", "other parameters", update(ReadsPerSecond="1000000"), as_before, "ReadsPerSecond"),
     ("template", "another template", update(lambda body: body.replace("signalbox/credential", "signalbox/anything")), as_before, "differences"),
