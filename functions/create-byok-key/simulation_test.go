@@ -142,12 +142,12 @@ func pairs() []sim.Scenario {
 		together("the same request twice", nothing, named, named).Reaches("A: 201 replayed", "B: 201 replayed"),
 		together("two requests under one idempotency key", nothing, named, other).Reaches("A: 400", "B: 400"),
 		together("two requests", nothing, sim.Create{}, sim.Create{}).Reaches("A: 201", "B: 201"),
-		together("two requests for the last place", filled(full-1, 0), sim.Create{}, sim.Create{}).
+		together("two requests, room for one", filled(full-1, 0), sim.Create{}, sim.Create{}).
 			Reaches("A: 400 /workspace_id", "B: 400 /workspace_id", sim.BoundPassed),
-		together("two requests for the last place after a deletion", filled(full-1, 1), sim.Create{}, sim.Create{}).
+		together("two requests, room for one after a deletion", filled(full-1, 1), sim.Create{}, sim.Create{}).
 			Reaches("A: 400 /workspace_id", "B: 400 /workspace_id", sim.BoundPassed),
-		together("the same request twice for the last place", filled(full-1, 0), named, named).Reaches("A: 201 replayed", "B: 201 replayed"),
-		scenario("a request that is refused and one for the last place", func(w *sim.World) {
+		together("the same request twice, room for one", filled(full-1, 0), named, named).Reaches("A: 201 replayed", "B: 201 replayed"),
+		scenario("a request that is refused and another, room for one", func(w *sim.World) {
 			w.Fill(full-1, 0)
 			w.Create("A", sim.Create{})
 			w.Create("B", sim.Create{Hashes: []string{w.UnknownHash()}})
@@ -235,7 +235,7 @@ func crowds() []sim.Scenario {
 	return []sim.Scenario{
 		together("the same request three times", nothing, named, named, other).Reaches("B: 201 replayed", "B: 400", "C: 201", "C: 400"),
 		together("three requests, key revoked", revocation, sim.Create{Unnamed: true}, sim.Create{}, named).Reaches("A: 201", "C: 401 disabled"),
-		together("three requests for the last place, and a deletion", func(w *sim.World) {
+		together("three requests and a deletion, room for one", func(w *sim.World) {
 			w.Fill(full-1, 7)
 			w.DeleteCredential("delete credential", w.Credential("old"))
 		}, sim.Create{}, named, named).Reaches("A: 201", "A: 400 /workspace_id", "B: 201 replayed", sim.BoundPassed),
