@@ -115,7 +115,7 @@ func TestTheCommandAgreesWithTheTemplate(t *testing.T) {
 	kit.Must(t, err)
 	outputs := regexp.MustCompile(`(?ms)^Outputs:\n.*`).Find(template)
 	for field := range reflect.TypeFor[target.Outputs]().Fields() {
-		if !strings.Contains(string(outputs), "\n  "+field.Name+":\n") {
+		if !strings.Contains(string(outputs), "\n  "+field.Name+":") {
 			t.Errorf("the template has no output %s", field.Name)
 		}
 	}
