@@ -166,12 +166,12 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 
 # Each package runs in one thread. It shows failures and the number of schedules.
 .PHONY: simulate
-simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (SEEDS=… or HOURS=…: random ones; PLANTED=1: planted defects, ONLY=… of that name)
+simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (HOURS=…: random ones; PLANTED=1: planted defects, ONLY=… of that name)
 ifdef PLANTED
 	@go run ./infra/test/planted $(if $(ONLY),-only "$(ONLY)")
 else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
-		-args -simulate $(if $(SEEDS),-seeds $(SEEDS)) $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
+		-args -simulate $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
 endif
 
 .PHONY: prove-dry-run

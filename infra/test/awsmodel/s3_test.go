@@ -77,9 +77,7 @@ func (b bucket) remove(key string, condition *string) object {
 	return object{"version": b.version(out.VersionId), "marker": aws.ToBool(out.DeleteMarker)}
 }
 
-// removeVersions deletes some versions twice: the second time they are absent.
-func (b bucket) removeVersions(numbers []int) object { return b.removeThese(b.pick(numbers)) }
-
+// removeThese deletes versions twice: the second time they are absent.
 func (b bucket) removeThese(picked []types.ObjectIdentifier) object {
 	if len(picked) == 0 {
 		return nil
@@ -146,7 +144,7 @@ func draw(t *rapid.T) (name string, make func(bucket) object) {
 	case "remove":
 		return fmt.Sprintf("delete %s if match %v", key, aws.ToString(condition)), func(b bucket) object { return b.remove(key, condition) }
 	case "remove versions":
-		return fmt.Sprintf("delete versions %v", numbers), func(b bucket) object { return b.removeVersions(numbers) }
+		return fmt.Sprintf("delete versions %v", numbers), func(b bucket) object { return b.removeThese(b.pick(numbers)) }
 	default:
 		return fmt.Sprintf("list versions of %q by %d", prefix, limit), func(b bucket) object {
 			out, _ := b.list(prefix, limit)

@@ -140,7 +140,9 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	return all
 }
 
-func conflict() *Fault { return fault("in conflict", recovers|main, faults.Conflict()) }
+func conflict() *Fault {
+	return fault("in conflict", recovers|main, faults.Answer(http.StatusBadRequest, "TransactionConflictException", quoting))
+}
 
 func unprocessed() *Fault { return fault("unprocessed", recovers|main, faults.Unprocessed()) }
 
@@ -237,7 +239,10 @@ func (f *Fault) ownThrottle() bool {
 func cancellations(items int, recorded bool) []*Fault {
 	var all []*Fault
 	for item := range items {
-		for _, reason := range faults.CancellationReasons() {
+		for _, reason := range []string{
+			"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded",
+			"RequestLimitExceeded", "ItemCollectionSizeLimitExceeded", "ValidationError",
+		} {
 			if reason == "ConditionalCheckFailed" && !recorded {
 				continue
 			}

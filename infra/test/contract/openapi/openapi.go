@@ -175,11 +175,7 @@ func checkBody(content openapi3.Content, body []byte) error {
 		}
 		return nil
 	}
-	return checkJSON(declared.Schema, body)
-}
-
-func checkJSON(schema *openapi3.SchemaRef, text []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(bytes.NewReader(body))
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return fmt.Errorf("the body is not JSON: %w", err)
@@ -187,7 +183,7 @@ func checkJSON(schema *openapi3.SchemaRef, text []byte) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the body goes on after its JSON value")
 	}
-	return check(schema, value, openapi3.EnableJSONSchema2020())
+	return check(declared.Schema, value, openapi3.EnableJSONSchema2020())
 }
 
 // check checks a value. A body needs all of JSON Schema, which costs a compilation.

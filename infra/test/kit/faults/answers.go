@@ -78,21 +78,6 @@ func ThrottleFor(code string, reasons ...string) Fault {
 	})
 }
 
-// Conflict is DynamoDB's error for a plain write that meets a transaction on the
-// same item.
-func Conflict() Fault {
-	return Answer(http.StatusBadRequest, "TransactionConflictException", "Transaction is ongoing for the item")
-}
-
-// CancellationReasons returns the codes with which DynamoDB cancels a transaction
-// because of an item. Any other item has "None".
-func CancellationReasons() []string {
-	return []string{
-		"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded",
-		"RequestLimitExceeded", "ItemCollectionSizeLimitExceeded", "ValidationError",
-	}
-}
-
 // Cancel is DynamoDB's error for a cancelled transaction, with a reason for each of
 // its items.
 func Cancel(reasons ...string) Fault {
