@@ -84,10 +84,8 @@ var differences = []difference{
 	},
 }
 
-// isDelete reports whether the request deletes the current version of an object.
 func isDelete(what string) bool { return strings.HasPrefix(what, "delete files/") }
 
-// units is the capacity of a response.
 func units(out object) float64 {
 	capacity, _ := out["ConsumedCapacity"].(object)
 	n, _ := capacity["CapacityUnits"].(float64)

@@ -26,7 +26,6 @@ type table map[primaryKey]Item
 // primaryKey is the key of an item. Its sort key is "" if the table has none.
 type primaryKey struct{ pk, sk string }
 
-// keyOf reads the primary key of an item.
 func keyOf(i Item) primaryKey { return primaryKey{textOf(i["pk"]), textOf(i["sk"])} }
 
 // touch is the item of a table with the primary key.

@@ -183,7 +183,6 @@ func note(t *testing.T, kind, id string) {
 	kit.Must(t, errors.Join(err, file.Close()))
 }
 
-// hashOf returns the name of an API key in allowed_api_key_hashes.
 func hashOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

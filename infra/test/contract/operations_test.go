@@ -66,7 +66,6 @@ type operation struct {
 // hasID reports whether the path ends with an id.
 func (o operation) hasID() bool { return strings.HasSuffix(the.spec.Operations()[o.id], "}") }
 
-// success is the status of a valid request.
 func (o operation) success() int {
 	return slices.Min(slices.Collect(maps.Keys(the.spec.Statuses(o.id))))
 }

@@ -91,16 +91,12 @@ const last = 1 << 30
 // atTheEnd is an actor after all others.
 var atTheEnd = &actor{Name: "at the end", beganAt: last}
 
-// took is how long the actor worked, in virtual time.
 func (a *actor) took() time.Duration { return a.ended.Sub(a.began) }
 
-// overlaps reports whether the two worked at the same time.
 func (a *actor) overlaps(b *actor) bool { return a != b && !a.before(b) && !b.before(a) }
 
-// before reports whether a had ended when b began.
 func (a *actor) before(b *actor) bool { return a.through && a.endedAt < b.beganAt }
 
-// met is a fault that an actor's call met.
 type met struct {
 	call  string
 	fault *Fault

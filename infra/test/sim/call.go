@@ -85,7 +85,6 @@ func (a *actor) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// park hands the call to the scheduler.
 func (r *run) park(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,7 +260,6 @@ func (c *call) ends(got reply) {
 	}
 }
 
-// send applies the call to the model.
 func (c *call) send() *http.Response {
 	w := c.actor.world
 	w.applying.Lock()

@@ -84,7 +84,6 @@ func (c Create) body() map[string]any {
 	return body
 }
 
-// bound is how many credentials the workspace may hold.
 func (c Create) bound() int { return cmp.Or(c.Most, byok.MaxStored) }
 
 // key is the idempotency key, as an object of facts.

@@ -28,7 +28,6 @@ type credentialJudge struct {
 	rotations *rotationJudge          // nil if none is superseded
 }
 
-// answered is a credential in a 201.
 type answered struct {
 	made map[string]any
 	to   *actor
@@ -41,7 +40,6 @@ func newCredentialJudge() credentialJudge {
 	}
 }
 
-// watch judges the stored credentials.
 func (j *credentialJudge) watch(w *World) {
 	if j.watched {
 		return
@@ -281,7 +279,6 @@ func (j *rotationJudge) check() {
 	j.was = is
 }
 
-// position is a stored credential's.
 type position struct {
 	order            int64
 	disabled, exists bool

@@ -32,7 +32,6 @@ type Delete struct {
 	Time int
 }
 
-// The file that requests are about.
 const theFile ids.File = "file_1"
 
 func (d Delete) withDefaults(w *World) Delete {
@@ -125,7 +124,6 @@ func (w *World) Exists(f ids.File) bool {
 	return w.look(Delete{File: f}.withDefaults(w)).Visible > 0
 }
 
-// objects are the stored versions of a file.
 type objects struct {
 	Left     int // with delete markers
 	Versions int // without them

@@ -20,7 +20,6 @@ type explorer struct {
 	path []*node // of the run that is played
 }
 
-// node is a step of the path.
 type node struct {
 	enabled []alternative
 	asleep  map[string]alternative // their orders with later calls were played already
@@ -87,7 +86,6 @@ func (n *node) try(c *call) {
 	}
 }
 
-// next returns the first alternative of todo, or -1.
 func (n *node) next() int {
 	for _, i := range slices.Sorted(maps.Keys(n.todo)) {
 		if _, asleep := n.asleep[n.enabled[i].String()]; !asleep {

@@ -53,7 +53,6 @@ type run struct {
 	news    chan struct{} // a call waits, or an actor has ended
 }
 
-// step is one choice of the scheduler.
 type step struct {
 	enabled []alternative
 	chosen  int
@@ -154,7 +153,6 @@ func (r *run) repeat() {
 	}
 }
 
-// signal tells the scheduler that something has changed.
 func (r *run) signal() {
 	select {
 	case r.news <- struct{}{}:
@@ -190,7 +188,6 @@ func (r *run) awaitEnabled() []alternative {
 	}
 }
 
-// await lets virtual time pass until something changes.
 func (r *run) await(atMost time.Duration) (changed bool) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()

@@ -162,7 +162,6 @@ func (w *World) check() {
 	}
 }
 
-// problem notes a breach of the contract.
 func (w *World) problem(format string, a ...any) {
 	w.problems = append(w.problems, fmt.Sprintf(format, a...))
 }
@@ -178,7 +177,6 @@ func (w *World) readable(text string) string {
 	return text
 }
 
-// must ends a run that cannot be set up.
 func (w *World) must(err error) {
 	w.t.Helper()
 	kit.Must(w.t, err)

@@ -166,7 +166,6 @@ func (s *Spec) CheckResponse(operationID string, status int, headers http.Header
 	return errors.Join(errs...)
 }
 
-// checkBody checks a JSON body. Without content there must be none.
 func checkBody(content openapi3.Content, body []byte) error {
 	declared := content.Get("application/json")
 	if declared == nil {

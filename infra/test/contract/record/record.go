@@ -51,14 +51,12 @@ func (c Call) String() string {
 	return string(text)
 }
 
-// set sets a condition key, unless the request has no value for it.
 func (c Call) set(key string, values ...string) {
 	if len(values) > 0 && values[0] != "" {
 		c.Conditions[key] = values
 	}
 }
 
-// recorder reads the requests of one caller.
 type recorder struct {
 	caller string
 	names  map[string]string

@@ -87,7 +87,6 @@ func (a *Answer) read(t testing.TB) {
 	}
 }
 
-// messages returns the texts of the contract's errors.
 func messages() map[int]string {
 	return map[int]string{
 		http.StatusBadRequest:          "Invalid request parameters",

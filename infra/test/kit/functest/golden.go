@@ -44,7 +44,6 @@ func Golden(t testing.TB, response string, names map[string]string, a Answer) An
 	return a
 }
 
-// text is the answer as a file: status, headers, body.
 func (a Answer) text(names map[string]string) string {
 	var text strings.Builder
 	_, _ = fmt.Fprintln(&text, "Status:", a.Status)
