@@ -189,20 +189,19 @@ func (b *bench) tenant() *tenant {
 }
 
 // store stores a credential with a key of its own, for OpenAI unless the settings say more.
-func (t *tenant) store(s byok.Settings) ids.Credential {
+func (t *tenant) store(s byok.Settings) {
 	t.Helper()
 	key := fmt.Sprintf("sk-%d%s", t.numbers.Add(1), strings.Repeat("k", 20))
 	if len(t.credentials)%5 == 1 {
 		key = "Bearer " + key // no prefix of the header: it belongs to the key
 	}
-	return t.storeKey(key, s)
+	t.storeKey(key, s)
 }
 
-func (t *tenant) storeKey(key string, s byok.Settings) ids.Credential {
+func (t *tenant) storeKey(key string, s byok.Settings) {
 	t.Helper()
 	c := storeKey(t.bench, t.engines, t.Tenant, []byte(key), s)
 	t.credentials, t.keys[c.ID] = append(t.credentials, c), key
-	return c.ID
 }
 
 // plan is the plan for the tenant's key, as the keys that the providers receive.
