@@ -303,9 +303,9 @@ func askForRoom(w *sim.World) {
 	create()
 	isFull(post(least+"}").With("Idempotency-Key", "one"))
 
-	large := func(most int) functest.Event {
+	large := func(bound int) functest.Event {
 		e := createRequest(map[string]any{"provider": "z-ai", "key": strings.Repeat("k", 32768), "workspace_id": w.NewWorkspace("large")})
-		e.Stage["credentialsPerWorkspace"] = strconv.Itoa(most)
+		e.Stage["credentialsPerWorkspace"] = strconv.Itoa(bound)
 		return e
 	}
 	e := large(100)
@@ -354,8 +354,8 @@ func askHeaders(w *sim.World) {
 	for _, keys := range [][]string{{""}, {strings.Repeat("k", 256)}, {"a b"}, {"é"}, {"a\x7f"}, {"a", "a"}} {
 		w.Ask("400", sound.With("Idempotency-Key", keys...), "Idempotency-Key must be sent once")
 	}
-	for _, most := range []string{"0", "101", "many"} {
-		sound.Stage = map[string]string{"credentialsPerWorkspace": most}
+	for _, bound := range []string{"0", "101", "many"} {
+		sound.Stage = map[string]string{"credentialsPerWorkspace": bound}
 		w.Ask("500", sound, "credentialsPerWorkspace is not a number from 1 to 100")
 	}
 	sound.Stage = map[string]string{"credentialsPerWorkspace": "100"}

@@ -102,10 +102,10 @@ func TestSizesAreCounted(t *testing.T) {
 	}
 }
 
-func (f *fixture) checkRoom(most, size int64, want error) {
+func (f *fixture) checkRoom(bound, size int64, want error) {
 	f.Helper()
-	if got := f.store.CheckRoom(f.Context(), f.workspace, byok.Bound{Credentials: most, Bytes: byok.MaxBytes}, size); !errors.Is(got, want) {
-		f.Errorf("room for %d bytes, if it may hold %d: %v; want %v", size, most, got, want)
+	if got := f.store.CheckRoom(f.Context(), f.workspace, byok.Bound{Credentials: bound, Bytes: byok.MaxBytes}, size); !errors.Is(got, want) {
+		f.Errorf("room for %d bytes, if it may hold %d: %v; want %v", size, bound, got, want)
 	}
 }
 
