@@ -30,8 +30,8 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 	for length, idempotency := range map[int]string{40: "", 1000: `,"Idempotency-Key":["k"]`} {
 		plain, escaped := kit.NewMasked(length), kit.NewMasked(length)
 		keys[fmt.Sprint("plain ", length)], keys[fmt.Sprint("escaped ", length)] = plain, escaped
-		create(t, function, plain.Append, 7*length, idempotency)
-		create(t, function, escaped.AppendEscaped, 7*length, strings.Replace(idempotency, `"k"`, `"l"`, 1))
+		create(t, function, plain.Append, idempotency)
+		create(t, function, escaped.AppendEscaped, strings.Replace(idempotency, `"k"`, `"l"`, 1))
 	}
 	kept := kit.NewMasked(40)
 	held := kept.Append(nil)
@@ -48,9 +48,9 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 }
 
 // create sends a request with the key, in base64, and leaves no copy.
-func create(t *testing.T, function lambda.Handler, appendKey func([]byte) []byte, most int, header string) {
+func create(t *testing.T, function lambda.Handler, appendKey func([]byte) []byte, header string) {
 	t.Helper()
-	body := append(make([]byte, 0, most+100), `{"key":"`...) // never grown, because growing copies
+	body := append(make([]byte, 0, 8<<10), `{"key":"`...) // never grown, because growing copies
 	body = append(appendKey(body), `","provider":"openai"}`...)
 	start := `{"resource":"/api/v1/byok","httpMethod":"POST","multiValueHeaders":{"Authorization":["Bearer ` + onlyKey +
 		`"],"Content-Type":["application/json"]` + header + `},"isBase64Encoded":true,"body":"`
