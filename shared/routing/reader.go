@@ -220,10 +220,5 @@ func (r *Reading) Open(ctx context.Context, step Step) (secret.Bytes, error) {
 }
 
 func isPermanent(err error) bool {
-	for _, permanent := range []error{seal.ErrFormat, seal.ErrKey, seal.ErrDataKey, seal.ErrCiphertext} {
-		if errors.Is(err, permanent) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, seal.ErrFormat) || errors.Is(err, seal.ErrKey) || errors.Is(err, seal.ErrDataKey) || errors.Is(err, seal.ErrCiphertext)
 }
