@@ -21,6 +21,8 @@ type search struct {
 	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
 }
 
+const everyAccount = "all accounts"
+
 type looked struct {
 	where       string // in words
 	credentials []byok.Credential
@@ -31,7 +33,11 @@ type looked struct {
 // ErrNotFound, because the credential may be one of them.
 func (l looked) absent() error {
 	if l.unread > 0 {
-		return fmt.Errorf("no readable credential in %s matches, but some rows are unreadable: give --workspace and the whole id, or search all accounts", l.where)
+		advice := "give --workspace and the whole id"
+		if l.where != everyAccount {
+			advice += ", or search all accounts"
+		}
+		return fmt.Errorf("no readable credential in %s matches, but some rows are unreadable: %s", l.where, advice)
 	}
 	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.where, output.Count(len(l.credentials), "credential"))
 }
@@ -56,7 +62,7 @@ func (c search) look(ctx context.Context, s *session) (looked, error) {
 		if all.Unreadable > 0 {
 			s.warn(output.Count(all.Unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
 		}
-		return looked{where: "all accounts", credentials: all.Credentials, unread: all.Unreadable}, err
+		return looked{where: everyAccount, credentials: all.Credentials, unread: all.Unreadable}, err
 	}
 	for _, w := range workspaces {
 		stored, err := s.credentials.List(ctx, w)
