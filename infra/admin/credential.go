@@ -223,7 +223,7 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 		}
 		err = s.credentials.Disable(ctx, found.Workspace, found.ID)
 	}
-	return c.report(ctx, s, step{"credential.disable", "disabled", found.Disabled}, found, err)
+	return c.report(ctx, s, step{action: "credential.disable", state: "disabled", needless: found.Disabled}, found, err)
 }
 
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
@@ -232,7 +232,7 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 		err = s.credentials.Enable(ctx, found.Workspace, found.ID)
 	}
 	isRead := found.CreatedAt.Unix() > 0 // an unreadable one has no time
-	return c.report(ctx, s, step{"credential.enable", "active", isRead && !found.Disabled}, found, err)
+	return c.report(ctx, s, step{action: "credential.enable", state: "active", needless: isRead && !found.Disabled}, found, err)
 }
 
 func (c credentialDelete) Run(ctx context.Context, s *session) error {
@@ -245,7 +245,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 		}
 		err = s.credentials.Delete(ctx, found.Workspace, found.ID)
 	}
-	return c.report(ctx, s, step{"credential.delete", "deleted", false}, found, err)
+	return c.report(ctx, s, step{action: "credential.delete", state: "deleted"}, found, err)
 }
 
 // Run gives the new credential the first of the two places and disables the old one.
@@ -270,8 +270,8 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 }
 
 func (c oneCredential) report(ctx context.Context, s *session, to step, found byok.Credential, err error) error {
-	return s.finishStep(ctx, to, err, string(found.ID), "Credential "+string(found.ID),
-		"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
+	to.id, to.name = string(found.ID), "Credential "+string(found.ID)
+	return s.finishStep(ctx, to, err, "account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
 }
 
 // reopening returns a warning if requests may use the platform's shared endpoint after the

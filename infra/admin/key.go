@@ -119,7 +119,7 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 		if err == nil {
 			err = s.registry.DisableKey(ctx, key.Account, key.Hash)
 		}
-		err = one.report(ctx, s, step{"key.disable", "disabled", key.Disabled}, key, err)
+		err = one.report(ctx, s, step{action: "key.disable", state: "disabled", needless: key.Disabled}, key, err)
 		if err == nil {
 			disabled = append(disabled, key)
 			continue
@@ -159,7 +159,7 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 		state = "suspended"
 		s.warn("the key stays refused while its account is suspended: `admin account enable` ends that")
 	}
-	return c.report(ctx, s, step{"key.enable", state, !key.Disabled}, key, err)
+	return c.report(ctx, s, step{action: "key.enable", state: state, needless: !key.Disabled}, key, err)
 }
 
 // Run deletes a key. It is disabled first: until its hash is out of the last list, requests
@@ -170,7 +170,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 		return c.clean(ctx, s, err)
 	}
 	if err != nil {
-		return c.report(ctx, s, step{"key.delete", "deleted", false}, key, err)
+		return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
 	}
 	s.warn(s.allowing(ctx, key))
 	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
@@ -185,7 +185,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 	if err == nil || errors.Is(err, auth.ErrNoKey) { // a damaged row cannot be disabled
 		err = s.registry.DeleteKey(ctx, key.Account, key.Hash)
 	}
-	return c.report(ctx, s, step{"key.delete", "deleted", false}, key, err)
+	return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
 }
 
 // clean takes the hash of a key that is deleted already out of the account's allow-lists. If
@@ -200,12 +200,12 @@ func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
 	if changed == 0 && err == nil {
 		err = absent
 	}
-	return c.report(ctx, s, step{"key.delete", "deleted", true}, key, err)
+	return c.report(ctx, s, step{action: "key.delete", state: "deleted", needless: true}, key, err)
 }
 
 func (c oneKey) report(ctx context.Context, s *session, to step, key auth.SurveyedKey, err error) error {
-	return s.finishStep(ctx, to, err, string(key.Hash), "Key "+key.Hash.Short(),
-		"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
+	to.id, to.name = string(key.Hash), "Key "+key.Hash.Short()
+	return s.finishStep(ctx, to, err, "account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
 }
 
 // find finds the key. With a whole hash, it reads no list.

@@ -179,17 +179,18 @@ func (s *session) finish(ctx context.Context, action string, err error, result r
 // step is a change of a key or a credential, and the state to which it leads.
 type step struct {
 	action, state string
-	needless      bool // that was its state before
+	needless      bool   // that was its state before
+	id, name      string // for scripts, and for people
 }
 
-// finishStep finishes a step of the thing with the id; people call it by its name.
-func (s *session) finishStep(ctx context.Context, to step, err error, id, name string, attrs ...any) error {
-	value := changed{id, to.state}
+// finishStep finishes a step, or says that it was needless.
+func (s *session) finishStep(ctx context.Context, to step, err error, attrs ...any) error {
+	value := changed{to.id, to.state}
 	if err == nil && to.needless {
 		s.record(ctx, to.action, "unchanged", nil, attrs)
-		return s.out.Say(value, "%s was %s already.", name, to.state)
+		return s.out.Say(value, "%s was %s already.", to.name, to.state)
 	}
-	return s.finish(ctx, to.action, err, result{value, name + " is " + to.state + "."}, attrs...)
+	return s.finish(ctx, to.action, err, result{value, to.name + " is " + to.state + "."}, attrs...)
 }
 
 // begin notes that a change of many things begins, because a killed process writes no
