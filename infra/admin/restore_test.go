@@ -260,6 +260,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		{live, ownAccount(r), "suspended", suspended, "repair: key kept: not suspended, but its account is", ""},
 		{before, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable in the table before: stored bool where string is expected", ""},
 		{live, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable: stored bool where string is expected", ""},
+		{live, ownAccount(r), "v", kit.Number("2"), "operator: workspace deleted since: live, but deleted in the table before; its account cannot be read", ""},
 	} {
 		r.reset()
 		before.Become(t, stored)
@@ -307,28 +308,6 @@ func TestARepairGoesOnAfterOneThatFails(t *testing.T) {
 	want := map[any]int{"begun": 1, "done": planned - 1, "refused": 1, "uncertain": 1} // the failed write, and the whole repair
 	if diff := cmp.Diff(want, outcomes); diff != "" || strings.Count(got.stdout, " failed: ") != 1 || strings.Count(got.stdout, " repaired ") != planned-1 {
 		t.Errorf("%s\nthe outcomes of the audit lines (-want +got):\n%s", got.stdout, diff)
-	}
-}
-
-// An account that cannot be read is named, and its keys are disabled. All others are repaired.
-func TestAnUnreadableAccountStopsNoOtherRepair(t *testing.T) {
-	t.Parallel()
-	r := newRestored(t)
-	live, foreign := r.table(r.engines.Tables.Access), "workspace#"+string(r.workspaces["foreign"])
-	r.set(r.old, foreign, "workspace", "deleted_at", kit.Number("1"))
-	r.set(live.Table, ownAccount(r), "account", "v", kit.Number("2"))
-	got := r.want(exit.Uncertain, r.repairArgs()...)
-	if strings.Contains(got.stderr, "epeat") || strings.Count(got.stdout, "table before; its account cannot be read") != 1 {
-		t.Errorf("%s%s", got.stderr, got.stdout)
-	}
-	r.wantLetIn()
-	if _, deleted := live.Get(t, kit.Key(foreign, "workspace"))["deleted_at"]; !deleted {
-		t.Error("a workspace of another account is live again")
-	}
-	r.set(live.Table, ownAccount(r), "account", "v", kit.Number("1"))
-	r.repaired()
-	if _, deleted := live.Get(t, kit.Key("workspace#"+string(r.workspaces["deleted since"]), "workspace"))["deleted_at"]; !deleted {
-		t.Error("a workspace is live again, although its account can be read")
 	}
 }
 
