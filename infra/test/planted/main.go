@@ -106,7 +106,7 @@ func (d *defect) plant(folder, function, changes string) error {
 	if err != nil {
 		return err
 	}
-	source, err := os.ReadFile(at.file) //nolint:gosec // a source of ours
+	source, err := os.ReadFile(at.file)
 	if err != nil {
 		return err
 	}

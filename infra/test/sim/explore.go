@@ -206,7 +206,7 @@ func (r *run) schedule() string {
 			parts = append(parts, fmt.Sprintf("%d:%d", i, s.chosen))
 		}
 	}
-	return r.World.Scenario.Name + "/" + strings.Join(parts, ";")
+	return r.Scenario.Name + "/" + strings.Join(parts, ";")
 }
 
 // replay plays a schedule. rest is its text after the scenario's name.
