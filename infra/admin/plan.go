@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -156,7 +157,7 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 	for _, skipped := range plan.Skipped {
 		c := find(skipped.Credential)
 		rows = append(rows, planRow{
-			provider: c.Provider, uses: "credential " + string(c.ID), label: marked(c), why: reasonInWords(skipped.Reason),
+			provider: c.Provider, uses: "credential " + string(c.ID), label: marked(c), why: cmp.Or(reasons[skipped.Reason], string(skipped.Reason)),
 		})
 	}
 	for _, removed := range plan.Removed {
@@ -173,16 +174,9 @@ func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
 	return rows
 }
 
-func reasonInWords(reason routing.Reason) string {
-	switch reason {
-	case routing.SkippedDisabled:
-		return "disabled"
-	case routing.SkippedModel:
-		return "model not allowed"
-	case routing.SkippedAPIKey:
-		return "API key not allowed"
-	case routing.SkippedUser:
-		return "user not allowed"
-	}
-	return string(reason)
+var reasons = map[routing.Reason]string{
+	routing.SkippedDisabled: "disabled",
+	routing.SkippedModel:    "model not allowed",
+	routing.SkippedAPIKey:   "API key not allowed",
+	routing.SkippedUser:     "user not allowed",
 }
