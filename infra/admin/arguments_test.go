@@ -49,9 +49,6 @@ func TestCompletionScripts(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s%s", shell, got.code, got.stdout, got.stderr)
 		}
 	}
-	if got := on(t, "completion", "tcsh"); got.code != exit.Usage {
-		t.Errorf("tcsh: exit code %d: %s", got.code, got.stdout)
-	}
 	try := on(t, "completion", "bash").stdout + `COMP_WORDS=(admin key create --kind ""); COMP_CWORD=4; _admin; echo "${COMPREPLY[@]}"`
 	bash := exec.Command("bash", "-c", try) //nolint:gosec // the script under test; TestMain puts the command on the path
 	if got, err := bash.CombinedOutput(); err != nil || string(got) != "management standard\n" {
