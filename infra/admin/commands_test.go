@@ -158,7 +158,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 			}
 			parser, err := kong.New(new(commandLine), append(arguments.Options(), kong.Name("admin"), kong.NoDefaultHelp(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))...)
 			kit.Must(t, err)
-			_, err = parser.Parse(arguments.Reorder(strings.Fields(line)))
+			_, err = parser.Parse(arguments.Reorder(strings.Fields(line), parser.Model.Flags))
 			named := err != nil && strings.HasPrefix(found[0], "`") && incomplete.MatchString(err.Error())
 			if err != nil && !errors.Is(err, arguments.ErrShown) && !named {
 				t.Errorf("%s: admin %s: %v", filepath.Base(page), line, err)

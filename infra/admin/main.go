@@ -135,7 +135,7 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
 		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
 	}
-	command, err := parser.Parse(arguments.Reorder(args))
+	command, err := parser.Parse(arguments.Reorder(args, parser.Model.Flags))
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
 		return overview(a.stdout, parser.Model)
 	}

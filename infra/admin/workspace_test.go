@@ -61,10 +61,9 @@ func (d *fixture) left(w ids.Workspace) int {
 // deletedAt is the time of the workspace's deletion, in whole seconds.
 func (d *fixture) deletedAt() time.Time {
 	d.Helper()
-	var all []workspaceView
-	d.json(&all, "workspace", "list")
-	own := only(all, string(d.workspace), func(w workspaceView) string { return string(w.ID) })
-	at, err := time.Parse(time.RFC3339, string(own[0].DeletedAt))
+	var own workspaceView
+	d.json(&own, "workspace", "show", string(d.workspace))
+	at, err := time.Parse(time.RFC3339, string(own.DeletedAt))
 	kit.Must(d, err)
 	return at
 }

@@ -131,14 +131,20 @@ func parseTime(s string) (time.Time, error) {
 }
 
 // Reorder moves --account and --workspace from before a command to behind it: they are flags
-// of commands, but people type them first.
-func Reorder(args []string) []string {
+// of commands, but people type them first. flags are those that may stand before a command.
+func Reorder(args []string, flags []*kong.Flag) []string {
+	withValue := []string{"--account", "--workspace"}
+	for _, flag := range flags {
+		if !flag.IsBool() {
+			withValue = append(withValue, "--"+flag.Name, "-"+string(flag.Short))
+		}
+	}
 	var moved []string
 	rest := slices.Clone(args)
 	for i := 0; i < len(rest) && rest[i] != "--"; {
 		name, _, whole := strings.Cut(rest[i], "=")
 		length := 1
-		if !whole && takesValue(name) && i+1 < len(rest) {
+		if !whole && slices.Contains(withValue, name) && i+1 < len(rest) {
 			length = 2
 		}
 		switch {
@@ -156,11 +162,6 @@ func Reorder(args []string) []string {
 		end = len(rest)
 	}
 	return slices.Insert(rest, end, moved...)
-}
-
-// takesValue reports whether a flag that may stand before a command is followed by its value.
-func takesValue(flag string) bool {
-	return slices.Contains([]string{"--account", "--workspace", "--local", "--stack", "--region", "--output", "-o", "--limit", "--audit-file"}, flag)
 }
 
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
