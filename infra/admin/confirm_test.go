@@ -61,21 +61,16 @@ func after(happens func(), input string) io.Reader {
 }
 
 // An interruption ends the wait for an answer.
-func TestAnInterruptedConfirmationChangesNothing(t *testing.T) {
+func TestAnInterruptionIsNoConfirmation(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	d.change = func(a *app) { a.interactive = true }
 	silent := reader(func([]byte) (int, error) {
 		interrupt()
 		select {} // nothing is typed
 	})
-	got := d.run(ctx, silent, "workspace", "delete", string(d.workspace))
-	if got.code != exit.Refused || !strings.Contains(got.stderr, "nothing was changed") {
-		t.Errorf("exit code %d: %s", got.code, got.stderr)
-	}
-	if listed := d.must("workspace", "list"); strings.Contains(listed, "deleted") {
-		t.Errorf("the workspace is deleted:\n%s", listed)
+	s := &session{app: &app{interactive: true, stdin: silent, stderr: io.Discard}}
+	if err := (confirmation{}).confirm(ctx, s, "removes it", "a name"); exit.Code(err, false) != exit.Refused {
+		t.Error(err)
 	}
 }
 
