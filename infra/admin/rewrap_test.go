@@ -201,7 +201,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 
 // A rewrap goes on after any number of failures, if other moves succeed between them. It gives up
 // if nothing can succeed.
-func TestRewrapOutlastsScatteredFailures(t *testing.T) {
+func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	t.Parallel()
 	const failures = failuresInARow + 2
 	m := newMove(t, 3*failures)
