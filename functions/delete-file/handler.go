@@ -85,7 +85,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		}
 		err := h.delete(ctx, r, caller, q, e)
 		if errors.Is(err, files.ErrNotFound) || errors.Is(err, auth.ErrNoWorkspace) {
-			return api.Response{}, api.NotFound().With(header).Because(e.named.Fault())
+			return api.Response{}, api.NotFound().With(header).Because(e.named.Damage())
 		}
 		if err != nil {
 			return api.Response{}, err

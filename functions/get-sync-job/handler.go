@@ -50,7 +50,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		}
 		job, err := found.For(caller.Account())
 		if errors.Is(err, syncjobs.ErrNotFound) {
-			return api.Response{}, api.NotFound().Because(found.Fault())
+			return api.Response{}, api.NotFound().Because(found.Damage())
 		}
 		if err != nil {
 			return api.Response{}, err

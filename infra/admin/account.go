@@ -183,7 +183,7 @@ func (s *session) nameUnmarked(survey *auth.Survey, account ids.Account) (left e
 	for _, entry := range survey.Unsure {
 		key, isKey := survey.Keys[ids.KeyHash(entry.ID())]
 		if isKey && key.Account == "" && entry.PK == "account#"+string(account) {
-			s.warn(fmt.Sprintf("key %s is not marked: %v", key.Hash, key.Fault))
+			s.warn(fmt.Sprintf("key %s is not marked: %v", key.Hash, key.Damage))
 			left = errUnmarked
 		}
 	}
@@ -201,7 +201,7 @@ func (accountList) Run(ctx context.Context, s *session) error {
 	for id, a := range sorted(survey.Accounts) {
 		row := accountView{id, a.Name, "active", output.Optional(a.Default), output.When(a.CreatedAt)}
 		switch {
-		case a.Fault != nil:
+		case a.Damage != nil:
 			row = accountView{ID: id, State: "broken"}
 		case slices.ContainsFunc(keysOf(survey, id), func(key auth.SurveyedKey) bool { return key.Suspended != a.Suspended }):
 			row.State = "partly suspended"

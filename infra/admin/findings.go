@@ -127,8 +127,8 @@ func (i *inspection) plan(kind, id string, account ids.Account, problem string, 
 // unchanged.
 func (i *inspection) inspectKeys() {
 	for hash, key := range sorted(i.access.Keys) {
-		if key.Fault != nil {
-			i.leave("key", string(hash), "", "unreadable: "+key.Fault.Error(), "every request with it is refused: look at its row")
+		if key.Damage != nil {
+			i.leave("key", string(hash), "", "unreadable: "+key.Damage.Error(), "every request with it is refused: look at its row")
 			continue
 		}
 		why := unusable(i.access, key)
@@ -143,7 +143,7 @@ func (i *inspection) inspectKeys() {
 		switch {
 		case !i.restoring && !key.Suspended && account.Suspended:
 			i.leave("key", string(hash), key.Account, "not suspended, but its account is", repeat)
-		case !i.restoring && key.Suspended && exists && account.Fault == nil && !account.Suspended:
+		case !i.restoring && key.Suspended && exists && account.Damage == nil && !account.Suspended:
 			i.leave("key", string(hash), key.Account, "suspended, but its account is not", repeat)
 		case !key.Suspended && (i.before.Keys[hash].Suspended || account.Suspended || i.before.Accounts[key.Account].Suspended):
 			i.plan("key", string(hash), key.Account, "not suspended, but its account is", suspendKey(key.Account, hash))
@@ -158,10 +158,10 @@ func unusable(table *auth.Survey, key auth.SurveyedKey) string {
 	switch {
 	case !owned:
 		return "its account does not exist"
-	case account.Fault != nil:
+	case account.Damage != nil:
 		return "its account cannot be read"
 	case key.Workspace == "":
-	case w.Fault != nil:
+	case w.Damage != nil:
 		return "its workspace cannot be read"
 	case !exists || w.Account != key.Account:
 		return "its account does not have the workspace that it is bound to"
@@ -182,7 +182,7 @@ func (i *inspection) changed(key auth.SurveyedKey) string {
 		return "there is no table before the restore"
 	case !existed:
 		return notBefore
-	case was.Fault != nil:
+	case was.Damage != nil:
 		return "unreadable in the table before"
 	case was.Disabled:
 		return "disabled in the table before"
@@ -197,7 +197,7 @@ func (i *inspection) changed(key auth.SurveyedKey) string {
 
 func (i *inspection) deletedBefore(id ids.Workspace) bool {
 	was := i.before.Workspaces[id]
-	return was.Fault == nil && !was.DeletedAt.IsZero()
+	return was.Damage == nil && !was.DeletedAt.IsZero()
 }
 
 func (i *inspection) inspectWorkspaces() {
@@ -205,11 +205,11 @@ func (i *inspection) inspectWorkspaces() {
 		account, owned := i.access.Accounts[w.Account]
 		revived := w.DeletedAt.IsZero() && i.deletedBefore(id)
 		switch {
-		case w.Fault != nil:
-			i.leave("workspace", string(id), "", "unreadable: "+w.Fault.Error(), "look at its row")
+		case w.Damage != nil:
+			i.leave("workspace", string(id), "", "unreadable: "+w.Damage.Error(), "look at its row")
 		case !owned:
 			i.leave("workspace", string(id), w.Account, "its account does not exist", "look for the account in a backup")
-		case revived && account.Fault != nil:
+		case revived && account.Damage != nil:
 			i.leave("workspace", string(id), w.Account, "live, but deleted in the table before; its account cannot be read", "put the account's row right, then delete it")
 		case revived:
 			i.plan("workspace", string(id), w.Account, "live, but deleted in the table before", deleteWorkspace(w.Account, id))
@@ -231,14 +231,14 @@ func (i *inspection) inspectLists() {
 
 func (i *inspection) inspectAccounts() {
 	for id, account := range sorted(i.access.Accounts) {
-		if i.before.Accounts[id].Suspended && !account.Suspended && account.Fault == nil {
+		if i.before.Accounts[id].Suspended && !account.Suspended && account.Damage == nil {
 			i.plan("account", string(id), id, "suspended in the table before", suspendAccount(id))
 		}
 		w, exists := i.access.Workspaces[account.Default]
 		switch {
-		case account.Fault != nil:
-			i.leave("account", string(id), id, "unreadable: "+account.Fault.Error(), "look at its row")
-		case account.Default == "" || w.Fault != nil:
+		case account.Damage != nil:
+			i.leave("account", string(id), id, "unreadable: "+account.Damage.Error(), "look at its row")
+		case account.Default == "" || w.Damage != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
 			i.plan("account", string(id), id, "its default workspace is deleted or not its own", clearDefault(id, account.Default))
 		}
@@ -250,7 +250,7 @@ func (i *inspection) inspectAccounts() {
 func (i *inspection) inspectCounters() {
 	given := i.given()
 	for id, w := range sorted(i.access.Workspaces) {
-		if w.Fault != nil || !w.DeletedAt.IsZero() || i.deletedBefore(id) {
+		if w.Damage != nil || !w.DeletedAt.IsZero() || i.deletedBefore(id) {
 			continue
 		}
 		raised := false // that also removes the number of credentials made
@@ -271,7 +271,7 @@ func (i *inspection) inspectCounters() {
 func (i *inspection) given() map[ids.Workspace]map[string]int64 {
 	given := map[ids.Workspace]map[string]int64{}
 	for id, w := range i.before.Workspaces {
-		if w.Fault == nil {
+		if w.Damage == nil {
 			given[id] = maps.Clone(w.Next)
 		}
 	}
@@ -341,15 +341,15 @@ func lacking(found []finding) []finding {
 func (i *inspection) compareTables() {
 	for id, was := range sorted(i.before.Accounts) {
 		_, exists := i.access.Accounts[id]
-		i.compare("account", string(id), id, was.Fault, exists)
+		i.compare("account", string(id), id, was.Damage, exists)
 	}
 	for id, was := range sorted(i.before.Workspaces) {
 		_, exists := i.access.Workspaces[id]
-		i.compare("workspace", string(id), was.Account, was.Fault, exists || !was.DeletedAt.IsZero())
+		i.compare("workspace", string(id), was.Account, was.Damage, exists || !was.DeletedAt.IsZero())
 	}
 	for hash, was := range sorted(i.before.Keys) {
 		_, exists := i.access.Keys[hash]
-		i.compare("key", string(hash), was.Account, was.Fault, exists || was.Disabled)
+		i.compare("key", string(hash), was.Account, was.Damage, exists || was.Disabled)
 	}
 	if !i.hasBefore {
 		return
@@ -368,10 +368,10 @@ func (i *inspection) compareTables() {
 
 // compare reports a row of the table before that is unreadable, or that nobody revoked and the
 // restored table lacks.
-func (i *inspection) compare(kind, id string, account ids.Account, fault error, existsOrRevoked bool) {
+func (i *inspection) compare(kind, id string, account ids.Account, damage error, existsOrRevoked bool) {
 	switch {
-	case fault != nil:
-		i.leave(kind, id, account, "unreadable in the table before: "+fault.Error(), "it counts as revoked: look at its row there")
+	case damage != nil:
+		i.leave(kind, id, account, "unreadable in the table before: "+damage.Error(), "it counts as revoked: look at its row there")
 	case !existsOrRevoked:
 		i.note(kind, id, account, "only in the table before: create it again if it is still wanted")
 	}

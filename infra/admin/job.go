@@ -108,7 +108,7 @@ func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {
 	if err != nil {
 		return syncjobs.Job{}, err
 	}
-	if err := found.Fault(); err != nil {
+	if err := found.Damage(); err != nil {
 		return syncjobs.Job{}, err
 	}
 	return found.For(c.Account)
@@ -147,7 +147,7 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 	views := each(found, func(job syncjobs.Listed) jobView {
 		view := viewJob(job.Job)
 		view.Account = output.Optional(job.Account)
-		if job.Fault != nil {
+		if job.Damage != nil {
 			view.Status = "broken"
 		}
 		return view

@@ -363,7 +363,7 @@ func viewSurveyed(k auth.SurveyedKey, now time.Time) keyView {
 
 func stateOf(k auth.Key, now time.Time) string {
 	switch {
-	case k.Fault != nil:
+	case k.Damage != nil:
 		return "broken"
 	case k.Disabled:
 		return "disabled"

@@ -118,13 +118,13 @@ func (s *session) record(ctx context.Context, action, outcome string, err error,
 		line.Add(slog.Any("error", calls.Describe(err)))
 	}
 	if s.auditFile != nil {
-		fault := slog.NewJSONHandler(s.auditFile, nil).Handle(ctx, line)
-		if fault == nil && s.terminal && !s.out.JSON {
+		writeErr := slog.NewJSONHandler(s.auditFile, nil).Handle(ctx, line)
+		if writeErr == nil && s.terminal && !s.out.JSON {
 			s.filed++
 			return
 		}
-		if fault != nil && s.lost == nil {
-			s.lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, fault)
+		if writeErr != nil && s.lost == nil {
+			s.lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, writeErr)
 		}
 	}
 	if s.terminal && !s.out.JSON {

@@ -75,7 +75,7 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 	if view.DeletedAt != "" {
 		view.State = "deleted"
 	}
-	if w.Fault != nil {
+	if w.Damage != nil {
 		view.State = "broken"
 	}
 	return view
@@ -176,7 +176,7 @@ func (c oneWorkspace) deleteKeys(ctx context.Context, s *session) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	own, others := split(bound, func(key auth.SurveyedKey) bool { return key.Fault == nil && key.Account == c.Account })
+	own, others := split(bound, func(key auth.SurveyedKey) bool { return key.Damage == nil && key.Account == c.Account })
 	deleted, err := s.changeKeys(ctx, "key.delete", own, s.registry.DeleteKey)
 	return deleted, cmp.Or(err, s.nameLeft(others, errKeysLeft))
 }
@@ -219,7 +219,7 @@ func (s *session) changeKeys(ctx context.Context, action string, keys []auth.Sur
 // nameLeft names keys that were not changed, and returns the finding if there are any.
 func (s *session) nameLeft(keys []auth.SurveyedKey, finding exit.Findings) error {
 	for _, key := range keys {
-		s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Fault, errors.New("it belongs to another account"))))
+		s.warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Damage, errors.New("it belongs to another account"))))
 	}
 	if len(keys) > 0 {
 		return finding

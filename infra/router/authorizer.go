@@ -49,7 +49,7 @@ const (
 type refusal struct {
 	status int
 	reason string
-	cause  error // for the log; nil if the caller is at fault
+	cause  error // for the log; nil if nothing failed
 }
 
 // Error implements error.
@@ -143,7 +143,7 @@ func refusalOf(err error) *refusal {
 	rejection, rejected := errors.AsType[*auth.Rejection](err)
 	switch {
 	case rejected:
-		return &refusal{http.StatusUnauthorized, string(rejection.Reason), rejection.Fault}
+		return &refusal{http.StatusUnauthorized, string(rejection.Reason), rejection.Damage}
 	case errors.Is(err, routing.ErrManagementKey):
 		return &refusal{http.StatusForbidden, "management_key", nil}
 	case errors.Is(err, routing.ErrNoWorkspace):

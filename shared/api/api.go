@@ -150,7 +150,7 @@ func rejected(err error) error {
 	if !ok {
 		return fmt.Errorf("authenticating the caller: %w", err)
 	}
-	return Unauthenticated(rejection.Reason).Because(rejection.Fault)
+	return Unauthenticated(rejection.Reason).Because(rejection.Damage)
 }
 
 // Request holds the caller's input. No part is trusted.

@@ -123,7 +123,7 @@ func (o *Object) Texts(name string) []string {
 	return list
 }
 
-// elements yields the values in an array, which was read once without fault. A value holds
+// elements yields the values in an array, which was read once without error. A value holds
 // until the next one.
 func elements(array jsontext.Value) iter.Seq2[int, jsontext.Value] {
 	return func(yield func(int, jsontext.Value) bool) {

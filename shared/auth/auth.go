@@ -50,23 +50,23 @@ const (
 // Rejection is the error for a caller who is not verified.
 type Rejection struct {
 	Reason Reason
-	// Fault is set if a stored key contradicts itself. The client sees UnknownKey; the
-	// operator's log shows the fault.
-	Fault error
+	// Damage is set if the stored key is damaged. The client sees UnknownKey; the log shows
+	// the damage.
+	Damage error
 }
 
 func (r *Rejection) Error() string { return "caller rejected: " + string(r.Reason) }
 
-// Unwrap yields the fault, if any.
-func (r *Rejection) Unwrap() error { return r.Fault }
+// Unwrap yields the damage, if any.
+func (r *Rejection) Unwrap() error { return r.Damage }
 
 // ErrNoWorkspace means that the workspace does not exist, was deleted, belongs
 // to another account or is out of the key's reach: a caller cannot distinguish
 // these.
 var ErrNoWorkspace = errors.New("no such workspace for this caller")
 
-// ErrUnreadable means that a stored account or workspace has a form that this service
-// never writes.
+// ErrUnreadable means that a stored account or workspace is damaged: it has a form that this
+// service never writes.
 var ErrUnreadable = errors.New("unreadable row")
 
 // Caller is a verified API key. Only Verify makes one, so a function that takes a

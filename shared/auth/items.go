@@ -85,7 +85,7 @@ type keyItem struct {
 	Workspace ids.Workspace `dynamodbav:"workspace,omitempty"`
 	Kind      Kind          `dynamodbav:"kind"`
 	Name      string        `dynamodbav:"name"`
-	Disabled  *bool         `dynamodbav:"disabled"` // in every key: nil is a fault
+	Disabled  *bool         `dynamodbav:"disabled"` // nil only in a damaged key
 	// Suspended means that the account was suspended. It is set and removed on all keys of the
 	// account, and is independent of Disabled.
 	Suspended bool `dynamodbav:"suspended,omitempty"`
@@ -207,7 +207,7 @@ type itemGetter interface {
 type lookup[T any] struct {
 	row    T
 	exists bool
-	fault  error
+	damage error
 }
 
 // get looks up the row, strongly consistent. A damaged row is no error.
@@ -216,8 +216,8 @@ func get[T interface{ check() error }](ctx context.Context, db itemGetter, table
 	if err != nil || item == nil {
 		return lookup[T]{}, err
 	}
-	row, fault := decode[T](item)
-	return lookup[T]{row, true, fault}, nil
+	row, damage := decode[T](item)
+	return lookup[T]{row, true, damage}, nil
 }
 
 // batchLimit is how many keys DynamoDB takes in one BatchGetItem.

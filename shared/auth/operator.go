@@ -79,8 +79,8 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 		return accountItem{}, fmt.Errorf("looking up the account: %w", err)
 	case !found.exists:
 		return accountItem{}, ErrNoAccount
-	case found.fault != nil:
-		return accountItem{}, fmt.Errorf("%w account %s: %w", calls.ErrStored, id, found.fault)
+	case found.damage != nil:
+		return accountItem{}, fmt.Errorf("%w account %s: %w", calls.ErrStored, id, found.damage)
 	}
 	return found.row, nil
 }

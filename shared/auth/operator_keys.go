@@ -159,7 +159,7 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash ids.
 }
 
 // DeleteKey removes the key and its entries in lists, all at once, or returns ErrNoKey. It
-// also removes a key that cannot be read. The account is "" if the row names none.
+// also removes a damaged key. The account is "" if the row names none.
 func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
 	found, err := r.lookUpKey(ctx, hash)
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *Registry) FindKey(ctx context.Context, hash ids.KeyHash) (SurveyedKey, 
 	if err != nil {
 		return SurveyedKey{}, err
 	}
-	return SurveyedKey{Key: found.row.key(found.fault), Account: found.row.Account}, nil
+	return SurveyedKey{Key: found.row.key(found.damage), Account: found.row.Account}, nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.
@@ -204,8 +204,8 @@ func (r *Registry) key(ctx context.Context, account ids.Account, hash ids.KeyHas
 	switch {
 	case err != nil:
 		return keyItem{}, err
-	case found.fault != nil:
-		return keyItem{}, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.fault)
+	case found.damage != nil:
+		return keyItem{}, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.damage)
 	case found.row.Account != account:
 		return keyItem{}, ErrNoKey
 	}

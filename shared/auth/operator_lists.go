@@ -25,7 +25,7 @@ type Workspace struct {
 	Default   bool
 	CreatedAt time.Time
 	DeletedAt time.Time // zero if it is live
-	Fault     error     // not nil if the row cannot be read: then only ID is certain
+	Damage    error     // not nil if the row is damaged: then only ID is certain
 }
 
 // Key is a listed API key, without its token.
@@ -38,8 +38,8 @@ type Key struct {
 	Suspended bool // with its account
 	CreatedAt time.Time
 	ExpiresAt time.Time // zero if it never expires
-	// Fault is set if the stored key is damaged. Such a key is rejected.
-	Fault error
+	// Damage is set if the stored key is damaged. Such a key is rejected.
+	Damage error
 }
 
 // Account is a listed account.
@@ -49,8 +49,8 @@ type Account struct {
 	Default   ids.Workspace // "" if it has none
 	Suspended bool
 	CreatedAt time.Time
-	// Fault is set if the stored account is damaged. Then ignore all other fields but ID.
-	Fault error
+	// Damage is set if the stored account is damaged. Then ignore all other fields but ID.
+	Damage error
 }
 
 // ListWorkspaces lists the account's workspaces, deleted ones included, oldest
@@ -66,9 +66,9 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	}
 	workspaces := make([]Workspace, len(rows))
 	for i, item := range rows {
-		row, fault := decode[workspaceItem](item)
+		row, damage := decode[workspaceItem](item)
 		workspaces[i] = row.workspace()
-		workspaces[i].Default, workspaces[i].Fault = workspaces[i].ID == owner.DefaultWorkspace, fault
+		workspaces[i].Default, workspaces[i].Damage = workspaces[i].ID == owner.DefaultWorkspace, damage
 	}
 	slices.SortFunc(workspaces, func(a, b Workspace) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -107,14 +107,14 @@ func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, er
 }
 
 // ListBoundKeys lists the keys that are bound to the workspace. It includes those in its list
-// whose row cannot be read; it leaves out those whose row names another workspace.
+// whose row is damaged; it leaves out those whose row names another workspace.
 func (r *Registry) ListBoundKeys(ctx context.Context, workspace ids.Workspace) ([]Key, error) {
 	keys, err := r.keys(ctx, workspaceAt(workspace).PK)
 	if err != nil {
 		return nil, fmt.Errorf("listing the keys of a workspace: %w", err)
 	}
 	return slices.DeleteFunc(keys, func(k Key) bool {
-		isUnknown := k.Fault != nil && k.Workspace == ""
+		isUnknown := k.Damage != nil && k.Workspace == ""
 		return k.Workspace != workspace && !isUnknown
 	}), nil
 }
@@ -127,8 +127,8 @@ func (r *Registry) keys(ctx context.Context, pk string) ([]Key, error) {
 	}
 	keys := make([]Key, len(rows))
 	for i, item := range rows {
-		row, fault := decode[keyItem](item)
-		keys[i] = row.key(fault)
+		row, damage := decode[keyItem](item)
+		keys[i] = row.key(damage)
 	}
 	slices.SortFunc(keys, func(a, b Key) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
@@ -177,10 +177,10 @@ func (r *Registry) rows(ctx context.Context, pk, prefix string) ([]map[string]ty
 	return rows, nil
 }
 
-// key converts a row to a Key. fault is the error of decoding the row.
-func (k *keyItem) key(fault error) Key {
+// key converts a row to a Key. damage is the error of decoding the row.
+func (k *keyItem) key(damage error) Key {
 	key := Key{
-		Hash: ids.KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Fault: fault, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name,
+		Hash: ids.KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Damage: damage, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name,
 		Disabled: aws.ToBool(k.Disabled), Suspended: k.Suspended,
 		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
 	}

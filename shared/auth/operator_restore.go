@@ -32,7 +32,7 @@ type Survey struct {
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
 	// row that is absent or belongs elsewhere.
 	Missing, Stray []ItemKey
-	// Unsure are list entries for a row that cannot be read.
+	// Unsure are list entries for a damaged row.
 	Unsure []ItemKey
 	// Unknown are the items that no version of this service writes.
 	Unknown []ItemKey
@@ -104,7 +104,7 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 	for at := range entries {
 		switch {
 		case wanted[at]:
-		case s.faulty(at.row().PK):
+		case s.isDamaged(at.row().PK):
 			s.Unsure = append(s.Unsure, at)
 		default:
 			s.Stray = append(s.Stray, at)
@@ -123,31 +123,31 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
 	switch {
 	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
-		row, fault := decode[keyItem](item)
-		key := SurveyedKey{Key: row.key(fault), Account: row.Account}
+		row, damage := decode[keyItem](item)
+		key := SurveyedKey{Key: row.key(damage), Account: row.Account}
 		s.Keys[key.Hash] = key
-		if key.Fault == nil {
+		if key.Damage == nil {
 			for _, entry := range row.entries() {
 				wanted[entry] = true
 			}
 		}
 	case strings.HasPrefix(at.PK, workspacePrefix) && at.SK == workspaceSort:
-		row, fault := decode[workspaceItem](item)
-		if fault == nil && row.Next == nil {
-			fault = errors.New("no counters")
+		row, damage := decode[workspaceItem](item)
+		if damage == nil && row.Next == nil {
+			damage = errors.New("no counters")
 		}
 		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Counts: row.Made != nil || row.MadeBytes != nil}
-		w.Fault = fault
+		w.Damage = damage
 		s.Workspaces[w.ID] = w
-		if fault == nil {
+		if damage == nil {
 			wanted[workspaceEntry(row.Account, w.ID)] = true
 		}
 	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
-		row, fault := decode[accountItem](item)
+		row, damage := decode[accountItem](item)
 		id := ids.Account(strings.TrimPrefix(at.PK, accountPrefix))
-		s.Accounts[id] = Account{ID: id, Name: row.Name, Default: row.DefaultWorkspace, Suspended: row.Suspended, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Fault: fault}
+		s.Accounts[id] = Account{ID: id, Name: row.Name, Default: row.DefaultWorkspace, Suspended: row.Suspended, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Damage: damage}
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
-		if _, fault := decode[header](item); fault != nil {
+		if _, damage := decode[header](item); damage != nil {
 			s.Unknown = append(s.Unknown, at)
 		}
 		entries[at] = true
@@ -156,10 +156,10 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	}
 }
 
-// faulty reports whether the row of the key or workspace is there but unreadable.
-func (s *Survey) faulty(pk string) bool {
-	return s.Keys[ids.KeyHash(strings.TrimPrefix(pk, keyPrefix))].Fault != nil ||
-		s.Workspaces[ids.Workspace(strings.TrimPrefix(pk, workspacePrefix))].Fault != nil
+// isDamaged reports whether the row of the key or workspace is there but damaged.
+func (s *Survey) isDamaged(pk string) bool {
+	return s.Keys[ids.KeyHash(strings.TrimPrefix(pk, keyPrefix))].Damage != nil ||
+		s.Workspaces[ids.Workspace(strings.TrimPrefix(pk, workspacePrefix))].Damage != nil
 }
 
 // ErrNeedless means that the table does not need the repair, or no longer needs it. Each of

@@ -69,8 +69,8 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 		return Workspace{}, fmt.Errorf("looking up the workspace: %w", err)
 	case !found.exists, found.row.Account != account:
 		return Workspace{}, ErrNoWorkspace
-	case found.fault != nil:
-		return Workspace{}, fmt.Errorf("%w workspace %s: %w", calls.ErrStored, id, found.fault)
+	case found.damage != nil:
+		return Workspace{}, fmt.Errorf("%w workspace %s: %w", calls.ErrStored, id, found.damage)
 	}
 	workspace := found.row.workspace()
 	workspace.Default = id == owner.DefaultWorkspace
@@ -117,12 +117,12 @@ func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.
 // whyNotLive is the error for a workspace that fails isLive. Other accounts get
 // ErrNoWorkspace; the owner gets the reason.
 func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error {
-	workspace, fault := decode[workspaceItem](row)
+	workspace, damage := decode[workspaceItem](row)
 	switch {
 	case workspace.Account == "" || workspace.Account != account:
 		return ErrNoWorkspace
-	case fault != nil:
-		return fmt.Errorf("%w %s: %w", calls.ErrStored, workspace.PK, fault)
+	case damage != nil:
+		return fmt.Errorf("%w %s: %w", calls.ErrStored, workspace.PK, damage)
 	}
 	return ErrWorkspaceDeleted
 }
@@ -216,7 +216,7 @@ func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, 
 }
 
 // disableBound disables the enabled keys of the workspace and returns how many there were. It
-// passes over a key that was just deleted, and over one that cannot be read, because every
+// passes over a key that was just deleted, and over a damaged one, because every
 // request with it is refused. It tries every key before it returns an error.
 func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
 	keys, err := r.ListBoundKeys(ctx, workspace)
@@ -225,7 +225,7 @@ func (r *Registry) disableBound(ctx context.Context, account ids.Account, worksp
 	}
 	var failed []error
 	for _, key := range keys {
-		if key.Disabled || key.Fault != nil {
+		if key.Disabled || key.Damage != nil {
 			continue
 		}
 		err := r.DisableKey(ctx, account, key.Hash)

@@ -86,8 +86,8 @@ func (p *Positions) whyNot(ctx context.Context, account ids.Account, workspace i
 	if err == nil {
 		err = found.check(account)
 	}
-	if errors.Is(err, ErrNoWorkspace) && found.Fault() != nil {
-		err = fmt.Errorf("%w: %w", err, found.Fault())
+	if errors.Is(err, ErrNoWorkspace) && found.Damage() != nil {
+		err = fmt.Errorf("%w: %w", err, found.Damage())
 	}
 	if err == nil && found.row.Next == nil {
 		err = fmt.Errorf("%w workspace %s: %w: no counters", calls.ErrStored, workspace, ErrUnreadable)

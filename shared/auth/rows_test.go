@@ -51,7 +51,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 		attribute, key := damaged.Attribute, f.newKey(auth.NewKey{Kind: auth.Management})
 		f.rows.Set(t, f.keyRow(key), attribute, damaged.Value)
 		_, err := f.verifier.Verify(t.Context(), key.Hash)
-		if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Fault == nil {
+		if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Damage == nil {
 			t.Errorf("%s: %v", attribute, err)
 		}
 		for account, fault := range map[ids.Account]bool{f.account: true, "another": attribute == "account"} {
@@ -63,17 +63,17 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 		for range 20 { // attributes are decoded in any order, up to the first bad one
 			listed, err := f.registry.ListKeys(t.Context(), f.account)
 			at := slices.IndexFunc(listed, func(k auth.Key) bool { return k.Hash == key.Hash })
-			if err != nil || at < 0 || listed[at].Fault == nil {
+			if err != nil || at < 0 || listed[at].Damage == nil {
 				t.Fatalf("%s: listed as %+v, %v", attribute, listed, err)
 			}
 			found, err := f.registry.FindKey(t.Context(), key.Hash)
-			if err != nil || found.Fault == nil || found.Hash != key.Hash || (found.Account == f.account) == (attribute == "account") {
+			if err != nil || found.Damage == nil || found.Hash != key.Hash || (found.Account == f.account) == (attribute == "account") {
 				t.Fatalf("%s: found as %+v, %v", attribute, found, err)
 			}
 		}
 	}
 	_, err := f.verifier.Verify(t.Context(), auth.HashKey("unknown"))
-	if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Fault != nil {
+	if rejection, ok := errors.AsType[*auth.Rejection](err); !ok || rejection.Reason != auth.UnknownKey || rejection.Damage != nil {
 		t.Errorf("an unknown key: %#v", err)
 	}
 }
@@ -238,7 +238,7 @@ func TestASurveySortsItems(t *testing.T) {
 		lacking := maps.Clone(sound)
 		delete(lacking, attribute)
 		f.rows.Put(t, lacking)
-		if survey, _ := f.survey(); survey.Workspaces[f.workspace].Fault == nil {
+		if survey, _ := f.survey(); survey.Workspaces[f.workspace].Damage == nil {
 			t.Errorf("without %s: %+v", attribute, survey.Workspaces[f.workspace])
 		}
 	}

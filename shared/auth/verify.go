@@ -35,8 +35,8 @@ func (v *Verifier) Verify(ctx context.Context, hash ids.KeyHash) (Caller, error)
 	if !found.exists {
 		return Caller{}, &Rejection{Reason: UnknownKey}
 	}
-	if found.fault != nil {
-		return Caller{}, &Rejection{Reason: UnknownKey, Fault: fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.fault)}
+	if found.damage != nil {
+		return Caller{}, &Rejection{Reason: UnknownKey, Damage: fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.damage)}
 	}
 	switch key := found.row; {
 	case *key.Disabled, key.Suspended:
@@ -60,7 +60,7 @@ func NewKeyring(db batchGetter, table string) *Keyring {
 }
 
 // Owned returns those of at most 100 different hashes that name a key of the account,
-// disabled and expired keys included. An unreadable key is an error only if it is the
+// disabled and expired keys included. A damaged key is an error only if it is the
 // account's. A key that names no account is nobody's: the error says so, beside the result.
 // Owned has no effect.
 func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.KeyHash) (map[ids.KeyHash]bool, error) {
@@ -76,12 +76,12 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.K
 	var nobodys []error
 	for _, item := range items {
 		hash := ids.KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
-		key, fault := decode[keyItem](item)
+		key, damage := decode[keyItem](item)
 		switch {
 		case key.Account == "":
 			nobodys = append(nobodys, fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short()))
-		case key.Account == account && fault != nil:
-			return nil, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), fault)
+		case key.Account == account && damage != nil:
+			return nil, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), damage)
 		case key.Account == account:
 			owned[hash] = true
 		}

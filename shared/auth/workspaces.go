@@ -26,21 +26,21 @@ type Found struct {
 	id ids.Workspace
 }
 
-// Find looks a workspace up. It does not fail for a missing or unreadable
+// Find looks a workspace up. It does not fail for a missing or damaged
 // workspace; For does.
 func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) {
 	found, err := get[workspaceItem](ctx, w.db, w.table, workspaceAt(id))
 	if err != nil {
 		return Found{}, fmt.Errorf("looking up the workspace: %w", err)
 	}
-	if found.fault != nil {
-		found.fault = fmt.Errorf("%w workspace %s: %w: %w", calls.ErrStored, id, ErrUnreadable, found.fault)
+	if found.damage != nil {
+		found.damage = fmt.Errorf("%w workspace %s: %w: %w", calls.ErrStored, id, ErrUnreadable, found.damage)
 	}
 	return Found{found, id}, nil
 }
 
 // For yields the workspace if the caller may reach it, else ErrNoWorkspace. If the
-// workspace cannot be read, a caller who may reach it gets another error.
+// workspace is damaged, a caller who may reach it gets another error.
 func (f Found) For(c Caller) (ids.Workspace, error) {
 	if bound, isBound := c.Bound(); isBound && bound != f.id {
 		return "", ErrNoWorkspace
@@ -52,22 +52,22 @@ func (f Found) For(c Caller) (ids.Workspace, error) {
 }
 
 // check returns ErrNoWorkspace if the workspace is absent, deleted or another account's. If its
-// row is damaged, its own account gets the fault.
+// row is damaged, its own account gets its damage.
 func (f Found) check(account ids.Account) error {
 	switch {
 	case f.row.Account == "" || f.row.Account != account:
 		return ErrNoWorkspace
-	case f.fault != nil:
-		return f.fault
+	case f.damage != nil:
+		return f.damage
 	case f.row.DeletedAt != nil:
 		return ErrNoWorkspace
 	}
 	return nil
 }
 
-// Fault is the row's fault, if it has one. It is for the operator; a caller gets
+// Damage says what is wrong with a damaged row. It is for the log; a caller gets
 // the error of For.
-func (f Found) Fault() error { return f.fault }
+func (f Found) Damage() error { return f.damage }
 
 // Default is the workspace of a request that names none: the key's own, or else the
 // account's default. The error is ErrNoWorkspace if there is neither. A default
@@ -80,8 +80,8 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 	if err != nil {
 		return "", fmt.Errorf("looking up the account: %w", err)
 	}
-	if found.fault != nil {
-		return "", fmt.Errorf("%w account %s: %w: %w", calls.ErrStored, c.account, ErrUnreadable, found.fault)
+	if found.damage != nil {
+		return "", fmt.Errorf("%w account %s: %w: %w", calls.ErrStored, c.account, ErrUnreadable, found.damage)
 	}
 	if found.row.DefaultWorkspace == "" {
 		return "", ErrNoWorkspace

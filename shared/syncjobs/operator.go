@@ -31,8 +31,8 @@ type Listed struct {
 	Job
 
 	Account ids.Account
-	// Fault is the reason why a stored job cannot be read.
-	Fault error
+	// Damage says what is wrong with a damaged row.
+	Damage error
 }
 
 // List lists the account's jobs, newest first; "" means those of all accounts. It scans the whole table, so its
@@ -61,10 +61,10 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 }
 
 func listed(stored map[string]types.AttributeValue) Listed {
-	row, fault := read(stored)
+	row, damage := read(stored)
 	id := ids.Job(strings.TrimPrefix(row.PK, jobPrefix))
-	if fault != nil {
-		return Listed{Job: Job{ID: id}, Account: row.Account, Fault: fault}
+	if damage != nil {
+		return Listed{Job: Job{ID: id}, Account: row.Account, Damage: damage}
 	}
 	return Listed{Job: row.job(id), Account: row.Account}
 }

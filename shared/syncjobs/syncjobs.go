@@ -85,13 +85,13 @@ func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table:
 // Found is a job that was looked up before its caller was verified. Only For reveals
 // it.
 type Found struct {
-	id    ids.Job
-	row   item // of a damaged row only the account
-	fault error
+	id     ids.Job
+	row    item // of a damaged row only the account
+	damage error
 }
 
 // Find looks a job up, strongly consistent. It does not fail for a missing or
-// unreadable job; For does.
+// damaged job; For does.
 func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	stored, err := calls.Get(ctx, s.db, s.table, primaryKey(id))
 	if err != nil {
@@ -100,11 +100,11 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	if stored == nil {
 		return Found{id: id}, nil
 	}
-	row, fault := read(stored)
-	if fault != nil {
-		fault = fmt.Errorf("%w sync job %s: %w", calls.ErrStored, id, fault)
+	row, damage := read(stored)
+	if damage != nil {
+		damage = fmt.Errorf("%w sync job %s: %w", calls.ErrStored, id, damage)
 	}
-	return Found{id, row, fault}, nil
+	return Found{id, row, damage}, nil
 }
 
 // For returns the job if it is the account's, else ErrNotFound. If the job cannot be
@@ -113,15 +113,15 @@ func (f Found) For(account ids.Account) (Job, error) {
 	if account == "" || f.row.Account != account {
 		return Job{}, ErrNotFound
 	}
-	if f.fault != nil {
-		return Job{}, f.fault
+	if f.damage != nil {
+		return Job{}, f.damage
 	}
 	return f.row.job(f.id), nil
 }
 
-// Fault is the fault of the row, or nil. It is for the operator; a caller gets the
+// Damage says what is wrong with a damaged row. It is for the log; a caller gets the
 // error of For.
-func (f Found) Fault() error { return f.fault }
+func (f Found) Damage() error { return f.damage }
 
 // read decodes a row and checks it. The error names the attribute that is wrong, and
 // contains no value. The key and the account are read even then.

@@ -176,7 +176,7 @@ func TestJobsAreListed(t *testing.T) {
 	}
 	for attribute, value := range map[string]types.AttributeValue{"status": kit.Text("paused"), "v": kit.Text("one")} {
 		f.put(second, attribute, value)
-		if got := list(); len(got) != 2 || got[1].ID != second || got[1].Fault == nil || got[0].Fault != nil {
+		if got := list(); len(got) != 2 || got[1].ID != second || got[1].Damage == nil || got[0].Damage != nil {
 			t.Errorf("with a bad %s: %+v", attribute, got)
 		}
 	}
@@ -300,7 +300,7 @@ func (f *fixture) mustBeUnreadable(attribute string, value types.AttributeValue)
 	id := ids.New[ids.Job]()
 	f.put(id, attribute, value)
 	for range 20 { // attributes are decoded in any order, up to the bad one
-		if found, err := f.store.Find(f.Context(), id); err != nil || found.Fault() == nil {
+		if found, err := f.store.Find(f.Context(), id); err != nil || found.Damage() == nil {
 			f.Fatalf("%s: found %+v, %v", attribute, found, err)
 		}
 		if job, err := f.find(id, f.account); err == nil || errors.Is(err, syncjobs.ErrNotFound) != (attribute == "account") {

@@ -241,11 +241,11 @@ type (
 
 // prefixes makes kong read prefixes of hexadecimal texts, in lower case. Its error never
 // repeats a wrong value, which may be a key.
-func prefixes[T ~string](least, most int, others string, fault error) kong.Option {
+func prefixes[T ~string](least, most int, others string, refusal error) kong.Option {
 	return parsed(func(s string) (T, error) {
 		s = strings.ToLower(s)
 		if len(s) < least || len(s) > most || strings.Trim(s, "0123456789abcdef"+others) != "" {
-			return "", fault
+			return "", refusal
 		}
 		return T(s), nil
 	})

@@ -55,8 +55,8 @@ func (w *World) judgeRegistry() {
 	}
 	for hash, key := range survey.Keys {
 		switch {
-		case key.Fault != nil:
-			w.problem("the key %s is damaged: %v", hash.Short(), key.Fault)
+		case key.Damage != nil:
+			w.problem("the key %s is damaged: %v", hash.Short(), key.Damage)
 		case !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero():
 			w.problem("the key %s of a deleted workspace is enabled", hash.Short())
 		}
