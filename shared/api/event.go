@@ -204,14 +204,14 @@ func readValues(d *jsontext.Decoder) (values []string, err error) {
 // or a boolean as text, and any other value as "", which no operation accepts.
 func readText(d *jsontext.Decoder) (string, error) {
 	value, err := d.ReadValue()
-	switch value.Kind() {
-	case jsontext.KindString:
+	kind := value.Kind()
+	if kind == jsontext.KindString {
 		return string(unquoted(value)), err
-	case jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
-		return string(value), err
-	default:
-		return "", err
 	}
+	if kind == jsontext.KindNumber || kind == jsontext.KindTrue || kind == jsontext.KindFalse {
+		return string(value), err
+	}
+	return "", err
 }
 
 // gatewayResponse is the response of a proxy integration.
