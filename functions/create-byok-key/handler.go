@@ -63,8 +63,9 @@ func operation(h handler) api.Operation {
 }
 
 // prepare looks up an earlier request under the same idempotency key, at the same time as
-// the API key is looked up. Once the caller is known, the Act checks the request by itself.
-// Then a creation checks whether it is a replay, and last it checks it against storage.
+// the API key is looked up. Once the caller is known, the Act checks what needs no storage.
+// Then a request under an idempotency key may be a replay. Every other one is checked against
+// storage.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	id, headerIssues := requestID(r)
 	var earlier byok.Remembered
@@ -95,9 +96,9 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	}
 }
 
-// boundOf reads the workspaces' bound from the stage's variables, as deleteFile reads its
-// rate. During a deployment a new version may serve requests before the stage has a new
-// variable.
+// boundOf reads the bound on credentials from the stage's variables; the bound on bytes is
+// fixed. Without the variable it is the largest: during a deployment a new version may serve
+// requests before the stage has the variable.
 func boundOf(r *api.Request) (byok.Bound, error) {
 	bound := byok.Bound{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}
 	given := r.StageVariable("credentialsPerWorkspace")

@@ -51,7 +51,7 @@ func decode(o *api.Object) (byok.New, ids.Workspace) {
 	for _, i := range n.Issues() {
 		o.Report(i.Path, i.Reason, i.Message)
 	}
-	if name == nil {
+	if name == nil { // only now: a wrong provider is no issue of the name
 		n.Name = n.Provider
 	}
 	return n, workspace

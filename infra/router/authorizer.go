@@ -45,7 +45,7 @@ const (
 	requestTime = 5 * time.Second
 )
 
-// refusal is every response but 200. It ends the caller's request.
+// refusal is a response that ends the caller's request.
 type refusal struct {
 	status int
 	reason string
@@ -102,7 +102,8 @@ func isUnder(r *http.Request, path string) bool {
 	return r.URL.Path == path || strings.HasPrefix(r.URL.Path, path+"/")
 }
 
-// serve calls the handler. If the handler does not refuse, it has written the response.
+// serve calls the handler. A handler that returns nil has written its response, or leaves an
+// empty 200 to net/http. The metric counts both as 200, also the 418 of models.
 func (a *authorizer) serve(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) error) {
 	began, status, reason := time.Now(), 0, "aborted"
 	defer func() { a.metrics.note(path, status, reason, time.Since(began)) }()

@@ -42,8 +42,12 @@ func readModel(body io.Reader) (model string, err error) {
 	if _, err := d.ReadToken(); err != nil { // the object's end
 		return "", err
 	}
-	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) || model == "" {
-		return "", errors.Join(err, errMalformed)
+	_, err = d.ReadToken() // the body's end
+	switch {
+	case err == nil, errors.Is(err, io.EOF) && model == "":
+		return "", errMalformed
+	case !errors.Is(err, io.EOF):
+		return "", err
 	}
 	return model, nil
 }

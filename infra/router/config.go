@@ -74,8 +74,21 @@ func readConfig(file string) (config, error) {
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return config{}, errors.New("it holds more than one YAML document")
 	}
-	err = c.check()
-	return c, err
+	if err := c.check(); err != nil {
+		c.wipe()
+		return config{}, err
+	}
+	return c, nil
+}
+
+// wipe overwrites the secrets of a checked configuration.
+func (c config) wipe() {
+	for _, p := range c.Providers {
+		p.key.Wipe()
+	}
+	for _, key := range c.nameKeys {
+		clear(key)
+	}
 }
 
 type problems []error

@@ -14,21 +14,22 @@ import (
 // in buffers. A secretConn writes the key itself.
 const placeholder = "signalbox-placeholder-for-a-key"
 
-// secretListener accepts connections that can send a secret, as many as free holds.
+// secretListener accepts connections that can send a secret, as many at once as open has room
+// for.
 type secretListener struct {
 	net.Listener
-	free chan struct{}
+	open chan struct{} // an element for each open connection
 }
 
 // Accept implements net.Listener.
 func (l secretListener) Accept() (net.Conn, error) {
-	l.free <- struct{}{}
+	l.open <- struct{}{}
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.free
+		<-l.open
 		return nil, err
 	}
-	return &secretConn{Conn: c, closed: sync.OnceFunc(func() { <-l.free })}, nil
+	return &secretConn{Conn: c, closed: sync.OnceFunc(func() { <-l.open })}, nil
 }
 
 // secretConn replaces the placeholder in its next write by a secret. One buffer holds the

@@ -82,9 +82,7 @@ func (h *handler) reload() {
 	h.log.Info("the configuration is read again")
 	time.AfterFunc(2*requestTime, func() { //nolint:mnd // no request uses it any more
 		old.reader.Close()
-		for _, p := range old.config.Providers {
-			p.key.Wipe()
-		}
+		old.config.wipe()
 	})
 }
 
@@ -94,9 +92,14 @@ func (h *handler) replace(old config) error {
 		return err
 	}
 	if c.Listen != old.Listen || c.ListenMode != old.ListenMode || c.ListenOwner != old.ListenOwner || c.MaxConnections != old.MaxConnections {
+		c.wipe()
 		return errors.New("listen and max_connections: a change needs a restart")
 	}
-	return h.use(c)
+	if err := h.use(c); err != nil {
+		c.wipe()
+		return err
+	}
+	return nil
 }
 
 // ServeHTTP implements http.Handler. It does not use http.ServeMux, which redirects
@@ -150,8 +153,11 @@ func askReady(ctx context.Context, file string, wait time.Duration) error {
 		return new(net.Dialer).DialContext(ctx, at.network, at.name)
 	}}}
 	defer client.CloseIdleConnections()
-	for deadline := time.Now().Add(wait); ; time.Sleep(probeTime / 10) { //nolint:mnd // while it starts
+	for deadline := time.Now().Add(wait); ; {
 		if err = getReady(ctx, &client); err == nil || time.Now().After(deadline) {
+			return err
+		}
+		if calls.Wait(ctx, probeTime/10) != nil { //nolint:mnd // while it starts
 			return err
 		}
 	}

@@ -50,7 +50,7 @@ func coldStart(build func(*Environment) lambda.Handler, log *slog.Logger) (lambd
 	if err != nil {
 		return nil, err
 	}
-	return NewEnvironment(config, log, os.Getenv).assemble(build) //nolint:forbidigo // the one place
+	return NewEnvironment(config, log, os.Getenv).handler(build) //nolint:forbidigo // the one place
 }
 
 // NewEnvironment returns the environment of a function. Its clients use the config with
@@ -62,9 +62,9 @@ func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) str
 	return &Environment{Log: log, config: config, client: newHTTPClient, getenv: getenv}
 }
 
-// assemble builds the handler, reports all that the environment lacks in one error,
+// handler builds the handler, reports all that the environment lacks in one error,
 // and warms up.
-func (e *Environment) assemble(build func(*Environment) lambda.Handler) (lambda.Handler, error) {
+func (e *Environment) handler(build func(*Environment) lambda.Handler) (lambda.Handler, error) {
 	handler := build(e)
 	if len(e.missing) > 0 {
 		return nil, errors.New("missing from the environment: " + strings.Join(e.missing, ", "))

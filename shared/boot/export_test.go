@@ -24,5 +24,5 @@ func Assemble(dial func(ctx context.Context, network, address string) (net.Conn,
 			return client
 		}
 	}
-	return env.assemble(build)
+	return env.handler(build)
 }

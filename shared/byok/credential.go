@@ -18,11 +18,10 @@
 //	account, workspace, id, provider
 //	            what the key is sealed for
 //	disabled    whether it may not be used
-//	key_form    see Form; absent in a row of an older version
 //	seal        a map: format (number), key_arn (string), and the binaries
 //	            wrapped_key, nonce and ciphertext; package seal defines them
 //
-// The others are named as in the API. The seal authenticates the key and its
+// The others are named as in the API, but for key_form, see Form. The seal authenticates the key and its
 // place, and no other attribute. A reader opens it for the account, workspace,
 // credential and provider that it expects, not for those that the item names.
 package byok
@@ -77,7 +76,7 @@ type Credential struct {
 	Account   ids.Account
 	Workspace ids.Workspace
 	Label     string
-	// Form is shown in lists. It reveals nothing else about the key.
+	// Form, like the label, is computed before the key is sealed. Lists show it.
 	Form      Form
 	CreatedAt time.Time // whole seconds
 	SortOrder int64     // lower is tried first; unique within workspace and provider
@@ -155,7 +154,9 @@ func FormOf(key []byte) Form {
 func isAssignment(key []byte) bool {
 	const letters, digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_", "0123456789"
 	name, value, _ := bytes.Cut(key, []byte("="))
-	return len(name) > 0 && strings.IndexByte(digits, name[0]) < 0 && len(bytes.Trim(name, letters+digits)) == 0 && len(value) > 0 && value[0] != '='
+	isName := len(name) > 0 && strings.IndexByte(digits, name[0]) < 0 && len(bytes.Trim(name, letters+digits)) == 0
+	isPadding := len(value) == 0 || value[0] == '='
+	return isName && !isPadding
 }
 
 // FitsHeader reports whether a router can send the key in a header.

@@ -14,7 +14,7 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
-// ErrUnreadable means that a stored credential has a form or a key that this
+// ErrUnreadable means that a stored credential has a layout or a primary key that this
 // service never writes.
 var ErrUnreadable = errors.New("the stored credential is unreadable or misplaced")
 
@@ -50,7 +50,8 @@ func newItem(d Draft) item {
 	}
 }
 
-// row is an item as it was read. If it cannot be decoded, only its key is set.
+// row is an item as it was read. If it cannot be decoded, only its key is set. List needs
+// decoded rows, ListAll also sound ones, the router and Survey also whole ones.
 type row struct {
 	item
 	decoded bool

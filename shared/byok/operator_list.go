@@ -54,14 +54,15 @@ func (m *Manager) withoutSeals(w ids.Workspace) *dynamodb.QueryInput {
 	return in
 }
 
-// inOrder sorts the credentials by workspace, and those of a workspace as they are tried.
+// inOrder sorts the credentials by account, workspace and provider, and then as they are tried.
 func inOrder(rows []row) []Credential {
 	credentials := make([]Credential, len(rows))
 	for i, row := range rows {
 		credentials[i] = row.credential()
 	}
 	slices.SortFunc(credentials, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder))
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider),
+			cmp.Compare(a.SortOrder, b.SortOrder), cmp.Compare(a.ID, b.ID))
 	})
 	return credentials
 }
@@ -174,8 +175,8 @@ func (s Settings) ByName() iter.Seq2[string, any] {
 	}
 }
 
-// AlwaysReadable is a number of credentials that a router always reads: the largest row takes
-// 72 KB.
+// AlwaysReadable is a number of credentials that a router always reads. The largest row takes
+// 72 KB, because the body of a request has at most 64 KB.
 const AlwaysReadable = 14
 
 // CheckSize returns ErrTooMany for a workspace that a router refuses because its credentials

@@ -75,9 +75,12 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 		if err == nil {
 			return true, nil
 		}
-		// Refused by a condition, or in conflict: somebody else changed a credential.
 		why := calls.WhyCancelled(err)
-		if why != calls.Refused && why != calls.InConflict || attempt == supersedeAttempts || calls.Pause(ctx, attempt) != nil {
+		isChanged := why == calls.Refused || why == calls.InConflict // by somebody else
+		if !isChanged || attempt == supersedeAttempts {
+			return false, fmt.Errorf("superseding a credential: %w", err)
+		}
+		if calls.Pause(ctx, attempt) != nil {
 			return false, fmt.Errorf("superseding a credential: %w", err)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 // The tables' ceiling is for all accounts, so a budget bounds the read units that each
 // account's requests consume. A read is paid for before it begins, with what the workspace's
-// last read cost, and the charge is corrected after it.
+// last read cost, and the charge is corrected after it. A read that must wait reserves nothing:
+// while an account exceeds its budget, its large workspaces yield to its small ones.
 
 const (
 	// unitTime is the time in which an account's budget grows by one read unit: it has
@@ -27,7 +28,7 @@ const (
 type budget struct {
 	mu    sync.Mutex
 	spent bounded[ids.Account, time.Time]        // the budget until then is spent
-	costs bounded[ownedWorkspace, time.Duration] // of the last read
+	costs bounded[ownedWorkspace, time.Duration] // of the last read: unitTime for each read unit
 }
 
 func newBudget() *budget {
@@ -65,7 +66,7 @@ func (c charge) correct(units float64) {
 	defer c.budget.mu.Unlock()
 	used := time.Duration(units * float64(unitTime))
 	c.budget.spent.set(c.workspace.account, c.budget.spent[c.workspace.account].Add(used-c.cost))
-	c.budget.costs.set(c.workspace, min(used, burst))
+	c.budget.costs.set(c.workspace, min(used, burst)) // more could never be paid
 }
 
 // metered corrects the charge of a Query.
@@ -85,8 +86,8 @@ func (m metered) Query(ctx context.Context, in *dynamodb.QueryInput, options ...
 }
 
 // bounded is a map of at most mostEntries. A full one loses one entry for a new one, in Go's
-// random order of iteration: without all of them, or without the oldest, one entry too many
-// would make the map useless.
+// random order of iteration. If the oldest left, entries that are used in turn would always
+// leave before their next use.
 type bounded[K comparable, V any] map[K]V
 
 const mostEntries = 10_000

@@ -124,9 +124,9 @@ func (c *cache) fill(ctx context.Context, e *entry, open openFunc) {
 	}
 }
 
-// keep adds an open key. If there are too many, random ones leave: without the oldest, one
-// key too many would make the cache useless. Keys that are still being opened do not count:
-// slow or failing calls to KMS must not drive out open ones.
+// keep adds an open key. If there are too many, random ones leave. If the oldest left, keys that
+// are used in turn would always leave before their next use. Keys that are still being opened
+// do not count: slow or failing calls to KMS must not drive out open ones.
 func (c *cache) keep(e *entry) {
 	size := len(e.plain.Reveal())
 	for _, other := range c.opened { // in Go's random order

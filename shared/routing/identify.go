@@ -33,7 +33,7 @@ type ownedWorkspace struct {
 	workspace ids.Workspace
 }
 
-// rows are the rows that belong to an API key.
+// rows is the result of look: who calls, and the credentials of the workspace.
 type rows struct {
 	identity
 	credentials []byok.Stored
@@ -47,14 +47,20 @@ func (r *Reader) Identify(ctx context.Context, hash ids.KeyHash) (auth.Caller, e
 	if err == nil && caller.MayManage() {
 		err = ErrManagementKey
 	}
-	if err == nil {
-		return caller, nil
+	if err != nil {
+		return auth.Caller{}, r.refused(hash, err)
 	}
+	return caller, nil
+}
+
+// refused classifies the error, and forgets the guess of a key that is refused: from now on
+// its requests stop at the first read that refuses them.
+func (r *Reader) refused(hash ids.KeyHash, err error) error {
 	err = classify(err)
 	if !errors.Is(err, ErrUnavailable) {
-		r.guesses.forget(hash) // from now on the refused key costs one read
+		r.guesses.forget(hash)
 	}
-	return auth.Caller{}, err
+	return err
 }
 
 // look reads the rows of an API key by a guess. What the guess got wrong is read again.
@@ -77,6 +83,7 @@ func (r *Reader) look(ctx context.Context, hash ids.KeyHash) (rows, error) {
 	if caller.err != nil {
 		return rows{}, caller.err
 	}
+	// The zero guess is nobody's: for an unknown key everything is read below, in turn.
 	if caller.value != guess.caller {
 		workspace = resultOf(r.workspaceOf(ctx, caller.value))
 	}
@@ -147,10 +154,10 @@ func (r *Reader) readContents(ctx context.Context, w ownedWorkspace, paid charge
 func classify(err error) error {
 	_, rejected := errors.AsType[*auth.Rejection](err)
 	switch {
-	case rejected, errors.Is(err, ErrManagementKey), errors.Is(err, ErrNoWorkspace), errors.Is(err, ErrUnreadable),
-		errors.Is(err, ErrTooMany), errors.Is(err, ErrUnavailable):
+	case rejected, errors.Is(err, ErrManagementKey), errors.Is(err, ErrNoWorkspace), errors.Is(err, ErrTooMany),
+		errors.Is(err, ErrUnreadable), errors.Is(err, ErrUnavailable):
 		return err
-	case errors.Is(err, auth.ErrUnreadable):
+	case errors.Is(err, auth.ErrUnreadable), errors.Is(err, byok.ErrUnreadable):
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	default:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -30,7 +30,7 @@ const interval = 4 * time.Millisecond
 // paced shares and paces the reads of each K. All requests of a read share its result, so
 // nobody may change it.
 type paced[K comparable, V any] struct {
-	read func(context.Context, K, charge) (V, error)
+	read func(context.Context, K, charge) (V, error) // a free read ignores the charge, see budget.go
 	// pay pays for a read, or returns how long the read must wait.
 	pay func(K) (charge, time.Duration)
 
@@ -105,7 +105,7 @@ func (p *paced[K, V]) proceed(k K, s *series[V]) {
 		return
 	}
 	if s.next == nil {
-		if p.all[k] == s { // else it was deleted before
+		if p.all[k] == s { // a timer may come after the series was deleted
 			delete(p.all, k)
 		}
 		return
@@ -125,8 +125,11 @@ func (p *paced[K, V]) proceed(k K, s *series[V]) {
 
 // mustWait reports whether the next read may not begin yet.
 func (s *series[V]) mustWait() bool {
-	isAlone := s.last.ended && s.last.requests == 1
-	return time.Now().Before(s.delayedUntil) || !isAlone && time.Since(s.last.begun) < interval
+	if time.Now().Before(s.delayedUntil) {
+		return true
+	}
+	endedForOne := s.last.ended && s.last.requests == 1
+	return !endedForOne && time.Since(s.last.begun) < interval
 }
 
 func (p *paced[K, V]) resume(k K, s *series[V]) {

@@ -29,7 +29,7 @@ var (
 	// ErrUnreadable means that the account, the workspace or one of its credentials is
 	// stored in a form that cannot be read. The unreadable row may forbid what the others
 	// allow, so there is no plan. A retry does not help.
-	ErrUnreadable = byok.ErrUnreadable
+	ErrUnreadable = errors.New("a stored row is unreadable")
 	// ErrTooMany means that the workspace's credentials take more than one page of a Query,
 	// 1 MB. A retry does not help.
 	ErrTooMany = byok.ErrTooMany
@@ -157,8 +157,8 @@ type Reading struct {
 }
 
 // Read finds who calls by the hash of the API key, and plans a request of that caller. It
-// reads the key, the workspace and its credentials in parallel, strongly consistent, and
-// opens nothing. It sets the request's APIKeyHash.
+// reads the key, the workspace and its credentials strongly consistent, in parallel if it has
+// seen the key before, and opens nothing. It sets the request's APIKeyHash.
 //
 // The error is an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrUnreadable,
 // ErrTooMany or ErrUnavailable.
@@ -166,7 +166,7 @@ func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*
 	begun := time.Now()
 	read, err := r.look(ctx, hash)
 	if err != nil {
-		return nil, classify(err)
+		return nil, r.refused(hash, err)
 	}
 	request.APIKeyHash = hash
 	credentials := make([]byok.Credential, len(read.credentials))
@@ -186,7 +186,7 @@ func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*
 }
 
 // First returns what an attempt at the first step needs, without the other keys: it takes
-// little memory.
+// little memory. The plan must have a step.
 func (r *Reading) First() *Reading {
 	first := *r
 	first.Plan, first.sealed = Plan{Steps: r.Steps[:1:1]}, make(map[Step]byok.Stored)

@@ -253,20 +253,29 @@ func TestAKeyThatMeansAnotherWorkspaceNow(t *testing.T) {
 	}
 }
 
-// A refused key costs one read of its own row, although it was planned for before.
-func TestARefusedKeyCostsOneRead(t *testing.T) {
-	f := newFixture(t)
-	token := f.tenant.StandardKey(t, "")
-	f.hash = auth.HashKey(token)
-	f.mustPlan(t)
-	f.tenant.Disable(t, token)
-	for n, want := range []int{4, 1, 1} { // the first refusal still makes the guess's reads
-		f.faults.Heal()
-		if _, err := f.plan(t, f.hash); err == nil {
-			t.Error("a disabled key")
-		}
-		if got := f.calls("GetItem") + f.calls("Query"); got != want {
-			t.Errorf("refusal %d made %d reads, want %d", n+1, got, want)
+// A refused key costs the reads up to the one that refuses it, although it was planned for
+// before.
+func TestARefusedKeyCostsLittle(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse func(f *fixture, token string)
+		reads  []int // the first refusal still makes the guess's reads
+	}{
+		"disabled":   {func(f *fixture, token string) { f.tenant.Disable(t, token) }, []int{4, 1, 1}},
+		"no default": {func(f *fixture, _ string) { f.tenant.DeleteWorkspace(t, f.workspace) }, []int{4, 2, 2}},
+	} {
+		f := newFixture(t)
+		token := f.tenant.StandardKey(t, "")
+		f.hash = auth.HashKey(token)
+		f.mustPlan(t)
+		c.refuse(f, token)
+		for n, want := range c.reads {
+			f.faults.Heal()
+			if _, err := f.plan(t, f.hash); err == nil {
+				t.Errorf("%s: it is planned for", name)
+			}
+			if got := f.calls("GetItem") + f.calls("Query"); got != want {
+				t.Errorf("%s: refusal %d made %d reads, want %d", name, n+1, got, want)
+			}
 		}
 	}
 }

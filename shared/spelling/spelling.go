@@ -58,11 +58,11 @@ func lower(c rune) rune {
 	return c
 }
 
-// distance is the Levenshtein distance without regard to case. For a name much longer
-// than b it is a lower bound beyond farthest.
+// distance is the Levenshtein distance without regard to ASCII case. It is farthest+1 for a
+// name that is longer than b by more.
 func distance(a, b string) int {
 	if utf8.RuneCountInString(a) > len(b)+farthest {
-		return len(b) + farthest
+		return farthest + 1
 	}
 	row := make([]int, len(b)+1)
 	for i := range row {
@@ -73,7 +73,7 @@ func distance(a, b string) int {
 		row[0]++
 		for j := range len(b) {
 			change := diagonal
-			if lower(ca) != rune(b[j]) {
+			if lower(ca) != lower(rune(b[j])) {
 				change++
 			}
 			diagonal = row[j+1]

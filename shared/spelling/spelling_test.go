@@ -41,8 +41,8 @@ func TestNearest(t *testing.T) {
 		}
 	}
 	// The smallest distance wins, of equal ones the first.
-	for name, want := range map[string]string{"user2x": "user2", "user": "user2", "usr1": "user1"} {
-		if got := spelling.Nearest(name, []string{"user2", "user1"}); got != want {
+	for name, want := range map[string]string{"user2x": "user2", "user": "user2", "usr1": "user1", "mdll": "MDL"} {
+		if got := spelling.Nearest(name, []string{"user2", "user1", "MDL"}); got != want {
 			t.Errorf("%q is taken for %q, want %q", name, got, want)
 		}
 	}
