@@ -162,6 +162,15 @@ func TestCreatesAtOnceUnderOneKey(t *testing.T) {
 	}
 }
 
+// TestAFullWorkspace: beyond the bound POST counts what is stored, here nothing yet. Without
+// this call `make iam` could not judge the role's right to count.
+func TestAFullWorkspace(t *testing.T) {
+	t.Parallel()
+	n := newTenant(t)
+	kit.Rows{DB: n.DynamoDB, Table: n.Access}.Set(t, kit.Key("workspace#"+n.workspace, "workspace"), "made", kit.Number("100"))
+	post(bodyWith("")).As(n.management).Do(t).Created(t)
+}
+
 // TestItemsExpire: a limiter item and an idempotency record expire, by the
 // attribute of the table's TTL, and not before the contract allows.
 func TestItemsExpire(t *testing.T) {
