@@ -49,7 +49,7 @@ type Account struct {
 	Default   ids.Workspace // "" if it has none
 	Suspended bool
 	CreatedAt time.Time
-	// Damage is set if the stored account is damaged. Then ignore all other fields but ID.
+	// Damage is set if the stored account is damaged. Then only ID and Suspended are certain.
 	Damage error
 }
 

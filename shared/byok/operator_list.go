@@ -54,15 +54,14 @@ func (m *Manager) withoutSeals(w ids.Workspace) *dynamodb.QueryInput {
 	return in
 }
 
-// inOrder sorts the credentials by account, workspace and provider, and then as they are tried.
+// inOrder sorts the credentials of a workspace by provider, and then as they are tried.
 func inOrder(rows []row) []Credential {
 	credentials := make([]Credential, len(rows))
 	for i, row := range rows {
 		credentials[i] = row.credential()
 	}
 	slices.SortFunc(credentials, func(a, b Credential) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Provider, b.Provider),
-			cmp.Compare(a.SortOrder, b.SortOrder), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.SortOrder, b.SortOrder), cmp.Compare(a.ID, b.ID))
 	})
 	return credentials
 }
@@ -81,7 +80,11 @@ func (m *Manager) ListAll(ctx context.Context) (Listing, error) {
 		return Listing{}, err
 	}
 	sound := slices.DeleteFunc(rows, func(r row) bool { return !r.isSound() })
-	return Listing{inOrder(sound), len(rows) - len(sound)}, nil
+	credentials := inOrder(sound)
+	slices.SortStableFunc(credentials, func(a, b Credential) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace))
+	})
+	return Listing{credentials, len(rows) - len(sound)}, nil
 }
 
 // Surveyed is a row of the credentials table. If it is unreadable, or lacks an attribute that
