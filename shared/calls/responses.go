@@ -74,7 +74,7 @@ func refuseMalformedResponse(ctx context.Context, in middleware.DeserializeInput
 
 // lacksMember reports whether a page lacks its list, a count its capacity, or a batch one of
 // its tables. Only a call that asks for the capacity can count: the SDK reads a response
-// without a number as 0.
+// without a number as 0, and DynamoDB sends no capacity without the number.
 func lacksMember(input, output any) bool {
 	switch out := output.(type) {
 	case *dynamodb.QueryOutput:
