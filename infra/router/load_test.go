@@ -47,6 +47,7 @@ func dynamoDBOverTLS(t *testing.T, f *fixture, connections, slow *atomic.Int64) 
 	engine, err := url.Parse(*dynamodb.NewFromConfig(f.engines.Config).Options().BaseEndpoint)
 	kit.Must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(engine)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of calls that the authorizer did not wait for
 	var mu sync.Mutex
 	answers := map[string]*httptest.ResponseRecorder{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,16 +129,19 @@ func TestManyCallers(t *testing.T) {
 		})
 		return served.Load()
 	}
-	const some, requests = 64, 20
-	plans(some, 3)
-	before := connections.Load()
-	// On a busy machine some reads are late, and each closes its connection.
-	if n := plans(some, requests); n < some*requests/2 {
-		t.Errorf("%d of %d requests are served", n, some*requests)
-	}
-	// Without reuse it is nearly three for each request.
-	if n := connections.Load() - before; n > some*requests {
-		t.Errorf("%d new connections for %d requests", n, some*requests)
+	// On a busy machine some reads are late, and each closes its connection. In one calm
+	// round there are none; with the SDK's ten idle connections every round has about 750.
+	const some, requests = 64, 4
+	for round := 1; ; round++ {
+		before := connections.Load()
+		served := plans(some, requests)
+		opened := connections.Load() - before
+		if served == some*requests && opened <= some {
+			break
+		}
+		if round == 20 {
+			t.Fatalf("round %d: %d of %d requests are served, with %d new connections", round, served, some*requests, opened)
+		}
 	}
 	plans(callers, 1) // from now on the keys are known, so a request makes all its reads at once
 	slow.Store(int64(300 * time.Millisecond))
