@@ -64,8 +64,8 @@ func operation(h handler) api.Operation {
 
 // prepare looks up an earlier request under the same idempotency key, at the same time as
 // the API key is looked up. Once the caller is known, the Act checks what needs no storage.
-// Then a request under an idempotency key may be a replay. Every other one is checked against
-// storage.
+// Then it replays the earlier request, or checks this one against storage and stores the
+// credential.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	id, headerIssues := requestID(r)
 	var earlier byok.Remembered

@@ -101,7 +101,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 // early is the result of lookUp.
 type early struct {
 	decision limits.Decision
-	limitErr error
+	limitErr error      // also for a rate that cannot be read
 	named    auth.Found // the workspace that the request names, if any
 	namedErr error
 }

@@ -54,8 +54,8 @@ func (h *handler) record(ctx context.Context, r *Request, o outcome) {
 	}
 }
 
-// causeOf returns the error behind a 500, or the damage of the stored row that led to
-// a 401 or 404. An operator must look into it.
+// causeOf returns the error behind a 500, or the damage of a stored row that led to a
+// 400, 401 or 404. An operator must look into it.
 func causeOf(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.cause

@@ -51,7 +51,8 @@ func newItem(d Draft) item {
 }
 
 // row is an item as it was read. If it cannot be decoded, only its key is set. List needs
-// decoded rows, ListAll also sound ones, the router and Survey also whole ones.
+// a decoded row, ListAll and Rewrap a sound one (isSound), ReadAll, ReadSettings and Survey a
+// sound and whole one.
 type row struct {
 	item
 	decoded bool
