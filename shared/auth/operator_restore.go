@@ -197,7 +197,7 @@ func (r *Registry) ForgetMade(ctx context.Context, workspace ids.Workspace) erro
 // ClearDefault clears the account's default workspace if it is this one and this one is
 // not live or not the account's.
 func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
-	return r.repair(ctx, "clearing a default workspace", r.workspaceIsGone(account, workspace), r.withoutDefault(account, workspace, true))
+	return r.repair(ctx, "clearing a default workspace", r.workspaceIsGone(account, workspace), r.clearDefault(account, workspace))
 }
 
 // Relist adds a missing list entry. A key is disabled in the same transaction: a key that

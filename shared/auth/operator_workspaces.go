@@ -159,11 +159,14 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 		if err != nil {
 			return err
 		}
+		withoutDefault := r.isNotDefault(account, workspace)
+		if owner.DefaultWorkspace == workspace {
+			withoutDefault = r.clearDefault(account, workspace)
+		}
 		bounded, cancel := context.WithTimeout(ctx, DeletionDelay)
-		_, err = r.db.TransactWriteItems(bounded, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-			{Update: r.mark(account, workspace)},
-			r.withoutDefault(account, workspace, owner.DefaultWorkspace == workspace),
-		}})
+		_, err = r.db.TransactWriteItems(bounded, &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{{Update: r.mark(account, workspace)}, withoutDefault},
+		})
 		cancel()
 		if inConflict(err) && calls.Pause(ctx, attempt) == nil {
 			continue
@@ -196,22 +199,22 @@ func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Upd
 	}
 }
 
-// withoutDefault removes the workspace as the account's default, or checks that it is
-// not the default.
-func (r *Registry) withoutDefault(account ids.Account, workspace ids.Workspace, isDefault bool) types.TransactWriteItem {
-	is := map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))}
-	if !isDefault {
-		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: &r.table, Key: accountAt(account).attributes(),
-			ConditionExpression:       aws.String("attribute_not_exists(default_workspace) OR default_workspace <> :workspace"),
-			ExpressionAttributeValues: is,
-		}}
-	}
+// clearDefault removes the account's default workspace, if it is this one.
+func (r *Registry) clearDefault(account ids.Account, workspace ids.Workspace) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &r.table, Key: accountAt(account).attributes(),
 		UpdateExpression:          aws.String("REMOVE default_workspace"),
 		ConditionExpression:       aws.String("default_workspace = :workspace"),
-		ExpressionAttributeValues: is,
+		ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
+	}}
+}
+
+// isNotDefault is the condition that the workspace is not the account's default.
+func (r *Registry) isNotDefault(account ids.Account, workspace ids.Workspace) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &r.table, Key: accountAt(account).attributes(),
+		ConditionExpression:       aws.String("attribute_not_exists(default_workspace) OR default_workspace <> :workspace"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
 	}}
 }
 
