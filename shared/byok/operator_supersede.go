@@ -77,10 +77,7 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 		}
 		why := calls.WhyCancelled(err)
 		isChanged := why == calls.Refused || why == calls.InConflict // by somebody else
-		if !isChanged || attempt == supersedeAttempts {
-			return false, fmt.Errorf("superseding a credential: %w", err)
-		}
-		if calls.Pause(ctx, attempt) != nil {
+		if !isChanged || attempt == supersedeAttempts || calls.Pause(ctx, attempt) != nil {
 			return false, fmt.Errorf("superseding a credential: %w", err)
 		}
 	}
