@@ -44,6 +44,5 @@ func optional(t *time.Time) *string {
 	if t == nil {
 		return nil
 	}
-	s := timestamp(*t)
-	return &s
+	return new(timestamp(*t))
 }

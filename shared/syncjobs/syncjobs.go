@@ -197,8 +197,7 @@ func instant(unix *int64) *time.Time {
 	if unix == nil {
 		return nil
 	}
-	t := time.Unix(*unix, 0).UTC()
-	return &t
+	return new(time.Unix(*unix, 0).UTC())
 }
 
 func primaryKey(id ids.Job) map[string]types.AttributeValue {
