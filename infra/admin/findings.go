@@ -260,7 +260,7 @@ func (i *inspection) inspectCounters() {
 				i.plan("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), raiseCounter(id, provider, next))
 			}
 		}
-		if i.restoring && w.Counts && !raised {
+		if i.restoring && w.HasMade && !raised {
 			i.plan("counter", string(id), w.Account, "its number of credentials is the restored one", forgetMade(id))
 		}
 	}

@@ -43,7 +43,7 @@ type SurveyedWorkspace struct {
 	Workspace
 	Account ids.Account
 	Next    map[string]int64 // the sort_order that a provider's next credential gets
-	Counts  bool             // the row has the number of all credentials that it made
+	HasMade bool             // the row has made or made_bytes, see ForgetMade
 }
 
 // SurveyedKey is an API key with its account, "" if that cannot be read. Of a damaged key only
@@ -136,7 +136,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		if damage == nil && row.Next == nil {
 			damage = errors.New("no counters")
 		}
-		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, Counts: row.Made != nil || row.MadeBytes != nil}
+		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, HasMade: row.Made != nil || row.MadeBytes != nil}
 		w.Damage = damage
 		s.Workspaces[w.ID] = w
 		if damage == nil {
