@@ -267,7 +267,7 @@ func askRates(w *sim.World) {
 	for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "0"}} {
 		w.Ask("500", deleteRequest("", "file_absent").Limited(rate[0], rate[1]), `"error":{"text":`)
 	}
-	w.Ask("404", deleteRequest("", "file_absent").Limited("1000000", "100000"), "")
+	w.Ask("404", deleteRequest("", "file_absent").Limited("1000000", "100000"))
 	e := deleteRequest("", "file_absent").As(w.Tenant.StandardKey(w.TB(), "")).Limited("7", "3")
 	for range 3 {
 		w.Ask("404", e)

@@ -188,7 +188,7 @@ func TestWorkspacesAreListedAndFound(t *testing.T) {
 func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
 	f, late := newFixture(t), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 	conflict := faults.Cancel("TransactionConflict", "None")
-	fault := func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+	fault := func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 		f.registry.SetClock(late)
 		return conflict(r, apply)
 	}

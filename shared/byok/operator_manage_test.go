@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
@@ -46,7 +45,7 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	if none, err := f.manager.List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
 		t.Errorf("an unknown workspace has %v, %v", none, err)
 	}
-	f.rewriteRow(func(row map[string]types.AttributeValue) { row["disabled"] = kit.Text("no") })
+	f.rewriteRow(func(row kit.Row) { row["disabled"] = kit.Text("no") })
 	if got, err := f.manager.List(t.Context(), f.workspace); err == nil {
 		t.Errorf("an unreadable credential is listed as %+v", got)
 	}

@@ -138,7 +138,7 @@ func TestRewrapOfACredentialThatChangesInBetween(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			w, next := f.newWrappedKey(), f.newKey()
-			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: func(_ *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
 				c.meanwhile(f, w, next)
 				return apply()
 			}})

@@ -265,7 +265,7 @@ func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	kept := aws.ToString(current.VersionId)
 	s.fill("file_a", "wmwmwmwm")
 	refuse := faults.RefuseVersions("AccessDenied")
-	client, transport := s.through(faults.Rule{Operation: "DeleteObjects", Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+	client, transport := s.through(faults.Rule{Operation: "DeleteObjects", Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err
@@ -320,7 +320,7 @@ func TestAListingThatDoesNotMove(t *testing.T) {
 	pages := 0
 	page := faults.Otherwise(http.StatusOK, "<ListVersionsResult><Name>"+s.bucket.Name+"</Name><IsTruncated>true</IsTruncated>"+
 		"<NextKeyMarker>"+files.Key(s.workspace, "file_a")+"</NextKeyMarker><NextVersionIdMarker>1</NextVersionIdMarker></ListVersionsResult>")
-	client, _ := s.through(faults.Rule{Operation: "ListObjectVersions", Fault: func(r *http.Request, apply func() (*http.Response, error)) (*http.Response, error) {
+	client, _ := s.through(faults.Rule{Operation: "ListObjectVersions", Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 		if pages++; pages > 10 {
 			return faults.Answer(http.StatusForbidden, "AccessDenied", "")(r, apply)
 		}
