@@ -65,10 +65,10 @@ func (m *fakeStore) Next(context.Context, ids.Account, ids.Workspace, string, in
 }
 
 // Owned reports that every key is the account's.
-func (m *fakeStore) Owned(_ context.Context, _ ids.Account, hashes []ids.KeyHash) (map[ids.KeyHash]bool, error) {
-	owned := map[ids.KeyHash]bool{}
+func (m *fakeStore) Owned(_ context.Context, _ ids.Account, hashes []ids.KeyHash) (auth.Owned, error) {
+	owned := auth.Owned{Hashes: map[ids.KeyHash]bool{}}
 	for _, h := range hashes {
-		owned[h] = true
+		owned.Hashes[h] = true
 	}
 	return owned, nil
 }

@@ -30,7 +30,7 @@ type positions interface {
 
 type keyring interface {
 	// Owned changes nothing and may be repeated.
-	Owned(context.Context, ids.Account, []ids.KeyHash) (map[ids.KeyHash]bool, error)
+	Owned(context.Context, ids.Account, []ids.KeyHash) (auth.Owned, error)
 }
 
 type credentials interface {
@@ -166,7 +166,7 @@ func (c creation) draft(ctx context.Context) (byok.Draft, error) {
 	}
 
 	var (
-		owned                           map[ids.KeyHash]bool
+		owned                           auth.Owned
 		draft                           byok.Draft
 		sortOrder                       int64
 		ownedErr, positionErr, draftErr error
@@ -201,14 +201,13 @@ func (c creation) position(ctx context.Context, workspace ids.Workspace) (int64,
 }
 
 // refusal returns the 400 if a listed key or the workspace is not the account's, or if the
-// workspace is full. owned is nil if the look-up of the keys failed. Damaged rows that the
-// request names are the cause, for the log.
-func (c creation) refusal(owned map[ids.KeyHash]bool, ownedErr, workspaceErr error) error {
+// workspace is full. Damaged rows that the request names are the cause, for the log.
+func (c creation) refusal(owned auth.Owned, ownedErr, workspaceErr error) error {
 	var found []issues.Issue
-	var cause error
-	if owned != nil {
-		found, cause = foreignKeys(c.given.AllowedAPIKeyHashes, owned), ownedErr
+	if ownedErr == nil {
+		found = foreignKeys(c.given.AllowedAPIKeyHashes, owned.Hashes)
 	}
+	cause := owned.Damage
 	switch {
 	case errors.Is(workspaceErr, byok.ErrFull):
 		found = append(found, issues.Issue{Path: "/workspace_id", Reason: issues.Full, Message: fmt.Sprintf(

@@ -259,10 +259,10 @@ func TestBatches(t *testing.T) {
 		hashes = append(hashes, auth.HashKey(fmt.Sprint("unknown ", n)))
 	}
 	owned, err := keyring.Owned(t.Context(), other.account, hashes)
-	if diff := cmp.Diff(map[ids.KeyHash]bool{own: true}, owned); err != nil || diff != "" {
+	if diff := cmp.Diff(auth.Owned{Hashes: map[ids.KeyHash]bool{own: true}}, owned); err != nil || diff != "" {
 		t.Errorf("of 100 keys and a repeat: %v (-want +got):\n%s", err, diff)
 	}
-	if owned, err := keyring.Owned(t.Context(), f.account, hashes); err != nil || len(owned) > 0 {
+	if owned, err := keyring.Owned(t.Context(), f.account, hashes); err != nil || len(owned.Hashes) > 0 {
 		t.Errorf("for another account: %v, %v", owned, err)
 	}
 	other.faults.Heal()

@@ -56,7 +56,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 		}
 		for account, fault := range map[ids.Account]bool{f.account: true, "another": attribute == "account"} {
 			owned, err := auth.NewKeyring(f.db, f.table).Owned(t.Context(), account, []ids.KeyHash{key.Hash})
-			if (err != nil) != fault || owned[key.Hash] {
+			if (errors.Join(err, owned.Damage) != nil) != fault || owned.Hashes[key.Hash] {
 				t.Errorf("%s: owned %v by %s, %v", attribute, owned, account, err)
 			}
 		}

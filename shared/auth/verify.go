@@ -59,34 +59,38 @@ func NewKeyring(db batchGetter, table string) *Keyring {
 	return &Keyring{db: db, table: table}
 }
 
+// Owned are the hashes that name a key of an account.
+type Owned struct {
+	Hashes map[ids.KeyHash]bool
+	Damage error // of keys that name no account: they are nobody's
+}
+
 // Owned returns those of at most 100 different hashes that name a key of the account,
 // disabled and expired keys included. A damaged key is an error only if it is the
-// account's. A key that names no account is nobody's: the error says so, beside the result.
-// Owned has no effect.
-func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.KeyHash) (map[ids.KeyHash]bool, error) {
-	owned := make(map[ids.KeyHash]bool, len(hashes))
+// account's. Owned has no effect.
+func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.KeyHash) (Owned, error) {
 	keys := uniqueKeys(hashes)
 	if len(keys) > batchLimit {
-		return nil, errors.New("too many keys to look up at once")
+		return Owned{}, errors.New("too many keys to look up at once")
 	}
 	items, err := batchGet(ctx, k.db, k.table, keys)
 	if err != nil {
-		return nil, fmt.Errorf("looking up keys: %w", err)
+		return Owned{}, fmt.Errorf("looking up keys: %w", err)
 	}
-	var nobodys []error
+	owned := Owned{Hashes: make(map[ids.KeyHash]bool, len(hashes))}
 	for _, item := range items {
 		hash := ids.KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
 		key, damage := decode[keyItem](item)
 		switch {
 		case key.Account == "":
-			nobodys = append(nobodys, fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short()))
+			owned.Damage = errors.Join(owned.Damage, fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short()))
 		case key.Account == account && damage != nil:
-			return nil, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), damage)
+			return Owned{}, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), damage)
 		case key.Account == account:
-			owned[hash] = true
+			owned.Hashes[hash] = true
 		}
 	}
-	return owned, errors.Join(nobodys...)
+	return owned, nil
 }
 
 // uniqueKeys names each key once: BatchGetItem refuses repeats.
