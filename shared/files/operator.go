@@ -154,7 +154,7 @@ func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, erro
 		id := ids.File(strings.TrimPrefix(aws.ToString(key), prefix))
 		found[id] = Stored{ID: id, Versions: found[id].Versions + versions, Bytes: found[id].Bytes + bytes}
 	}
-	for page, err := range versionPages(ctx, m.s3, m.bucket, Key(w, "")) {
+	for page, err := range versionPages(ctx, m.s3, m.bucket, prefix) {
 		if err != nil {
 			return nil, fmt.Errorf("listing versions: %w", err)
 		}

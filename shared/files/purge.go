@@ -61,17 +61,17 @@ func (d *deletion) purge(ctx context.Context) error {
 // removeListed deletes a listing, versions first, and returns how many it deleted. It keeps the
 // newest marker if anything may be left. A *refusal does not stop it.
 func (d *deletion) removeListed(ctx context.Context, listed listing) (int, error) {
-	versions, refused := d.remove(ctx, listed.versions)
+	versions, err := d.remove(ctx, listed.versions)
 	d.receipt.Versions += versions
-	if refused != nil && !isRefusal(refused) {
-		return versions, refused
+	if err != nil && !isRefusal(err) {
+		return versions, err
 	}
 	markers := listed.markers
-	if listed.more || refused != nil {
+	if listed.more || err != nil {
 		markers = markers[min(1, len(markers)):]
 	}
-	n, err := d.remove(ctx, markers)
-	return versions + n, cmp.Or(err, refused)
+	n, markersErr := d.remove(ctx, markers)
+	return versions + n, cmp.Or(markersErr, err)
 }
 
 // listing contains the versions and markers of a key, newest first.
