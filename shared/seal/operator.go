@@ -40,8 +40,8 @@ func (r *Rewrapper) To() string { return r.to }
 // is returned unchanged. It returns ErrFormat, ErrKey or ErrDataKey if the record can
 // never be moved. It returns another error if KMS did not answer, or if a key is
 // disabled or deleted. It may be repeated: an attempt has no effect.
-func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, of Binding) (Sealed, error) {
-	if err := of.complete(); err != nil {
+func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, binding Binding) (Sealed, error) {
+	if err := binding.complete(); err != nil {
 		return Sealed{}, fmt.Errorf("rewrapping: %w", err)
 	}
 	if err := sealed.checkWrapped(); err != nil {
@@ -58,9 +58,9 @@ func (r *Rewrapper) Rewrap(ctx context.Context, sealed Sealed, of Binding) (Seal
 	out, err := r.kms.ReEncrypt(ctx, &kms.ReEncryptInput{
 		CiphertextBlob:               sealed.WrappedKey,
 		SourceKeyId:                  aws.String(sealed.KeyARN),
-		SourceEncryptionContext:      of.context(),
+		SourceEncryptionContext:      binding.context(),
 		DestinationKeyId:             &r.to,
-		DestinationEncryptionContext: of.context(),
+		DestinationEncryptionContext: binding.context(),
 	})
 	switch {
 	case refused(err):

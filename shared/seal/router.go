@@ -33,8 +33,8 @@ func NewOpener(client decrypter, keyARNs ...string) *Opener {
 // ErrFormat, ErrKey, ErrDataKey or ErrCiphertext if the record can never be opened
 // there. It returns another error if KMS did not answer, or if its key is disabled or
 // deleted. The caller wipes the secret after use.
-func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.Bytes, error) {
-	if err := from.complete(); err != nil {
+func (o *Opener) Open(ctx context.Context, sealed Sealed, binding Binding) (secret.Bytes, error) {
+	if err := binding.complete(); err != nil {
 		return secret.Bytes{}, fmt.Errorf("opening: %w", err)
 	}
 	if err := sealed.check(); err != nil {
@@ -43,7 +43,7 @@ func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.
 	if !slices.Contains(o.keyARNs, sealed.KeyARN) {
 		return secret.Bytes{}, ErrKey
 	}
-	dataKey, err := o.unwrap(ctx, sealed, from)
+	dataKey, err := o.unwrap(ctx, sealed, binding)
 	if err != nil {
 		return secret.Bytes{}, err
 	}
@@ -52,7 +52,7 @@ func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.
 	if err != nil {
 		return secret.Bytes{}, fmt.Errorf("opening: %w", err)
 	}
-	plain, err := aead.Open(nil, nil, slices.Concat(sealed.Nonce, sealed.Ciphertext), from.associatedData())
+	plain, err := aead.Open(nil, nil, slices.Concat(sealed.Nonce, sealed.Ciphertext), binding.associatedData())
 	if err != nil {
 		return secret.Bytes{}, ErrCiphertext
 	}
@@ -60,11 +60,11 @@ func (o *Opener) Open(ctx context.Context, sealed Sealed, from Binding) (secret.
 }
 
 // unwrap lets KMS decrypt the data key.
-func (o *Opener) unwrap(ctx context.Context, sealed Sealed, from Binding) ([]byte, error) {
+func (o *Opener) unwrap(ctx context.Context, sealed Sealed, binding Binding) ([]byte, error) {
 	out, err := o.kms.Decrypt(ctx, &kms.DecryptInput{
 		KeyId:             &sealed.KeyARN,
 		CiphertextBlob:    sealed.WrappedKey,
-		EncryptionContext: from.context(),
+		EncryptionContext: binding.context(),
 	})
 	switch {
 	case refused(err):

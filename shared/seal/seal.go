@@ -165,14 +165,14 @@ func NewSealer(client generator, keyARN string) *Sealer {
 
 // Seal encrypts the secret for the binding. A failed call has no effect and may be
 // repeated. The caller wipes the secret.
-func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Sealed, error) {
-	if err := to.complete(); err != nil {
+func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, binding Binding) (Sealed, error) {
+	if err := binding.complete(); err != nil {
 		return Sealed{}, fmt.Errorf("sealing: %w", err)
 	}
 	out, err := s.kms.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
 		KeyId:             &s.keyARN,
 		KeySpec:           types.DataKeySpecAes256,
-		EncryptionContext: to.context(),
+		EncryptionContext: binding.context(),
 	})
 	if err != nil {
 		return Sealed{}, fmt.Errorf("generating a data key: %w", err)
@@ -187,7 +187,7 @@ func (s *Sealer) Seal(ctx context.Context, plain secret.Bytes, to Binding) (Seal
 		return Sealed{}, fmt.Errorf("sealing: %w", err)
 	}
 	// At most 32 KiB; AES-GCM allows 64 GiB under one nonce.
-	record := aead.Seal(nil, nil, plain.Reveal(), to.associatedData()) //nolint:gosec // it draws the nonce itself
+	record := aead.Seal(nil, nil, plain.Reveal(), binding.associatedData()) //nolint:gosec // it draws the nonce itself
 	return Sealed{
 		Format:     format,
 		KeyARN:     s.keyARN,
