@@ -164,11 +164,11 @@ func (f Form) FitsHeader() bool { return f != Document && f != NoHeader }
 
 // The bounds of a credential, as in infra/openapi.yaml.
 const (
-	maxKey      = 32768 // bytes
-	maxName     = 255   // code points
-	maxListed   = 100
-	maxElement  = 255 // code points
-	hashLetters = 64
+	maxKey     = 32768 // bytes
+	maxName    = 255   // code points
+	maxListed  = 100
+	maxElement = 255 // code points
+	hashDigits = 64
 )
 
 //go:embed providers.txt
@@ -240,8 +240,8 @@ func (l *issueList) hashes(hashes []ids.KeyHash) {
 		l.add(path, issues.TooLarge, fmt.Sprintf(message, maxListed))
 	}
 	for i, h := range hashes {
-		if len(h) != hashLetters || strings.Trim(string(h), "0123456789abcdef") != "" {
-			l.element(path, i, issues.Invalid, fmt.Sprintf("must be %d lower-case hexadecimal digits", hashLetters))
+		if len(h) != hashDigits || strings.Trim(string(h), "0123456789abcdef") != "" {
+			l.element(path, i, issues.Invalid, fmt.Sprintf("must be %d lower-case hexadecimal digits", hashDigits))
 		}
 	}
 }
