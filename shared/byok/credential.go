@@ -21,9 +21,10 @@
 //	seal        a map: format (number), key_arn (string), and the binaries
 //	            wrapped_key, nonce and ciphertext; package seal defines them
 //
-// The others are named as in the API, but for key_form, see Form. The seal authenticates the key and its
-// place, and no other attribute. A reader opens it for the account, workspace,
-// credential and provider that it expects, not for those that the item names.
+// The other attributes are named as in the API, except key_form (see Form). The seal
+// authenticates the key and its place, and no other attribute. A reader opens it for the
+// account, workspace, credential and provider that it expects, not for those that the item
+// names.
 package byok
 
 import (
@@ -232,12 +233,12 @@ func (l *issueList) provider(slug string) {
 
 func (l *issueList) hashes(hashes []ids.KeyHash) {
 	const path = "/allowed_api_key_hashes"
-	const message = "must have 1 to %d elements, or be null"
+	message := fmt.Sprintf("must have 1 to %d elements, or be null", maxListed)
 	switch {
 	case hashes != nil && len(hashes) == 0:
-		l.add(path, issues.Invalid, fmt.Sprintf(message, maxListed))
+		l.add(path, issues.Invalid, message)
 	case len(hashes) > maxListed:
-		l.add(path, issues.TooLarge, fmt.Sprintf(message, maxListed))
+		l.add(path, issues.TooLarge, message)
 	}
 	for i, h := range hashes {
 		if len(h) != hashDigits || strings.Trim(string(h), "0123456789abcdef") != "" {
