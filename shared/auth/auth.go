@@ -123,7 +123,7 @@ func ParseBearer(headers []string) (Bearer, error) {
 	return Bearer{token: secret.New([]byte(token)), hash: HashKey(token)}, nil
 }
 
-// HashKey returns the hash under which an API key is stored and logged.
+// HashKey returns the hash under which an API key is stored.
 func HashKey(token string) ids.KeyHash {
 	sum := sha256.Sum256([]byte(token))
 	return ids.KeyHash(hex.EncodeToString(sum[:]))

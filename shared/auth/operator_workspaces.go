@@ -128,10 +128,10 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 }
 
 // DeleteWorkspace marks the workspace as deleted and, in the same transaction, removes it as
-// its account's default. After that no key can be bound to it or enabled. Then it disables the
-// keys in the workspace's list, until it finds no enabled one. A key that it cannot disable stops no
-// other. After an error, deleting it again finishes the rest. It returns ErrNoAccount or
-// ErrNoWorkspace.
+// its account's default. After that no key can be bound to it, and no bound key enabled. Then
+// it disables the keys in the workspace's list, until it finds no enabled one. A key that it
+// cannot disable stops no other. After an error, deleting it again finishes the rest. It
+// returns ErrNoAccount or ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	if err := r.markDeleted(ctx, account, workspace); err != nil {
 		return err

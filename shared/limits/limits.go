@@ -1,6 +1,6 @@
 // Package limits is an exact rate limiter: the generic cell rate algorithm
-// (GCRA, ITU-T I.371) over one DynamoDB item a caller. Conditional writes settle
-// races: many instances at once let through exactly as many requests as one.
+// (GCRA, ITU-T I.371) over one DynamoDB item for each caller. Conditional
+// writes settle races: many instances at once let through exactly as many requests as one.
 //
 // The item holds the theoretical arrival time, tat: the instant at which the
 // whole burst is free again. A refused request writes nothing. In one process it is
