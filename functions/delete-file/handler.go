@@ -73,8 +73,7 @@ type deleted struct {
 
 // prepare does the look-ups that do not depend on the caller.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
-	q := newRequest(r)
-	e := h.lookUp(ctx, r, q)
+	e := h.lookUp(ctx, r)
 	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
 		if e.limitErr != nil {
 			return api.Response{}, e.limitErr
@@ -83,7 +82,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if !e.decision.Allowed {
 			return api.Response{}, api.RateLimited().With(header)
 		}
-		err := h.delete(ctx, r, caller, q, e)
+		err := h.delete(ctx, r, caller, e)
 		if errors.Is(err, files.ErrNotFound) || errors.Is(err, auth.ErrNoWorkspace) {
 			return api.Response{}, api.NotFound().With(header).Because(e.named.Damage())
 		}
@@ -93,13 +92,14 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		return api.Response{
 			Status: http.StatusOK,
 			Header: header,
-			Body:   api.JSON(deleted{ID: q.file, Type: "file_deleted"}),
+			Body:   api.JSON(deleted{ID: e.file, Type: "file_deleted"}),
 		}, nil
 	}
 }
 
-// early is the result of lookUp.
+// early is the parsed request with the results of lookUp.
 type early struct {
+	request
 	decision limits.Decision
 	limitErr error      // also for a rate that cannot be read
 	named    auth.Found // the workspace that the request names, if any
@@ -109,16 +109,16 @@ type early struct {
 // lookUp takes a slot of the limiter and, in parallel, looks up the named workspace, if
 // any. An unknown key uses a slot of its own, which expires. Authentication first
 // would cost every caller a round trip.
-func (h handler) lookUp(ctx context.Context, r *api.Request, q request) early {
+func (h handler) lookUp(ctx context.Context, r *api.Request) early {
 	rate, err := rateOf(r)
 	if err != nil {
 		return early{limitErr: err}
 	}
-	var e early
+	e := early{request: newRequest(r)}
 	calls.Together(ctx,
 		func(ctx context.Context) {
-			if q.possible && q.workspace != "" {
-				e.named, e.namedErr = h.workspaces.Find(ctx, q.workspace)
+			if e.possible && e.workspace != "" {
+				e.named, e.namedErr = h.workspaces.Find(ctx, e.workspace)
 			}
 		},
 		func(ctx context.Context) { e.decision, e.limitErr = h.limiter.Take(ctx, string(r.Key()), rate) })
@@ -126,17 +126,17 @@ func (h handler) lookUp(ctx context.Context, r *api.Request, q request) early {
 }
 
 // delete deletes the file in the request's workspace.
-func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, q request, e early) error {
-	if !q.possible {
+func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller, e early) error {
+	if !e.possible {
 		return files.ErrNotFound
 	}
-	r.Note(slog.String("file", string(q.file)))
-	workspace, err := h.workspace(ctx, caller, q, e)
+	r.Note(slog.String("file", string(e.file)))
+	workspace, err := h.workspace(ctx, caller, e)
 	if err != nil {
 		return err
 	}
 	r.Note(slog.String("workspace", string(workspace)))
-	receipt, err := h.files.Delete(ctx, workspace, q.file)
+	receipt, err := h.files.Delete(ctx, workspace, e.file)
 	if err == nil || receipt.Versions > 0 {
 		r.Note(slog.Int("versions_removed", receipt.Versions))
 	}
@@ -149,8 +149,8 @@ func (h handler) delete(ctx context.Context, r *api.Request, caller auth.Caller,
 
 // workspace returns the named workspace or the default one, if the caller may use
 // it.
-func (h handler) workspace(ctx context.Context, caller auth.Caller, q request, e early) (ids.Workspace, error) {
-	if q.workspace == "" {
+func (h handler) workspace(ctx context.Context, caller auth.Caller, e early) (ids.Workspace, error) {
+	if e.workspace == "" {
 		return h.workspaces.Default(ctx, caller)
 	}
 	if e.namedErr != nil {
