@@ -1,7 +1,11 @@
-// Package calls handles all calls to AWS: they are counted (calls.go) and run in parallel
-// (parallel.go), malformed responses are refused (responses.go), errors are classified and
-// described without AWS's own text (errors.go), failed calls are repeated (retry.go), and
-// DynamoDB's items are read and encoded (items.go).
+// Package calls handles all calls to AWS:
+//
+//   - calls.go counts them
+//   - parallel.go runs them in parallel
+//   - responses.go refuses malformed responses
+//   - errors.go classifies errors, and describes them without AWS's own text
+//   - retry.go repeats failed calls
+//   - items.go reads and encodes DynamoDB's items
 package calls
 
 import (

@@ -13,8 +13,8 @@ import (
 // Requests that wait at the same time share the next read of what they need. A request never
 // gets the result of a read that was under way when it arrived: that read may miss a
 // revocation that committed before the request. The next read begins at once if the last one
-// has ended and served one request; else 4 ms after the last one began, also if that one
-// hangs. So a serial caller waits for nobody, and many callers cost 250 reads a second:
+// has ended and served one request. Else it begins 4 ms after the last one began, also if that
+// one hangs. So a serial caller waits for nobody, and many callers cost 250 reads a second:
 //
 //	milliseconds  0    1    2    3    4    5    6    7    8
 //	requests      a    b c       d

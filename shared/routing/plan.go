@@ -174,9 +174,9 @@ func removedFor(c byok.Credential) Models {
 	}
 }
 
-// Next returns the step that serves the next attempt: the first one that is not among the
-// tried steps. Call it on the plan as of now. The tried steps are those before the attempt
-// in the plan as it was made.
+// Next returns the step of an attempt: the first one that is not tried. Call it on a plan of
+// the rows as they are now. The tried steps are those before this attempt in the request's
+// first plan.
 func (p Plan) Next(isTried func(Step) bool) (next Step, ok bool) {
 	i := slices.IndexFunc(p.Steps, func(s Step) bool { return !isTried(s) })
 	if i < 0 {

@@ -280,8 +280,8 @@ func TestARefusedKeyCostsLittle(t *testing.T) {
 	}
 }
 
-// An attempt is served by the first step of the plan as of now that is not among the steps
-// before it in the plan as it was made.
+// An attempt is served by the first step of the plan as of now that is not tried. The tried
+// steps are those before the attempt in the first plan.
 func TestNext(t *testing.T) {
 	a, b, c, d := routing.Step{Credential: "a"}, routing.Step{Credential: "b"}, routing.Step{}, routing.Step{Credential: "d"}
 	made := []routing.Step{a, b, c}
