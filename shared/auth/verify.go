@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,10 @@ type Owned struct {
 // disabled and expired keys included. A damaged key is an error only if it is the
 // account's. Owned has no effect.
 func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.KeyHash) (Owned, error) {
-	keys := uniqueKeys(hashes)
+	var keys []map[string]types.AttributeValue
+	for _, h := range slices.Compact(slices.Sorted(slices.Values(hashes))) { // BatchGetItem refuses repeats
+		keys = append(keys, keyAt(h).attributes())
+	}
 	if len(keys) > batchLimit {
 		return Owned{}, errors.New("too many keys to look up at once")
 	}
@@ -91,17 +95,4 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.K
 		}
 	}
 	return owned, nil
-}
-
-// uniqueKeys names each key once: BatchGetItem refuses repeats.
-func uniqueKeys(hashes []ids.KeyHash) []map[string]types.AttributeValue {
-	seen := make(map[ids.KeyHash]bool, len(hashes))
-	var keys []map[string]types.AttributeValue
-	for _, h := range hashes {
-		if !seen[h] {
-			seen[h] = true
-			keys = append(keys, keyAt(h).attributes())
-		}
-	}
-	return keys
 }
