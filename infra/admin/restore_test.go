@@ -234,8 +234,8 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 
 func TestARepairGoesOn(t *testing.T) {
 	t.Parallel()
-	r, nothing := newRestored(t), func() {}
-	r.goesOn(nothing, nothing, r.repairArgs()...)
+	r := newRestored(t)
+	r.goesOn(func() {}, r.repairArgs()...)
 }
 
 func ownAccount(r *restored) string { return "account#" + string(r.account) }
