@@ -109,11 +109,11 @@ func (r *restored) repairArgs(more ...string) []string {
 
 var unnamed = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// findings executes a command line and returns the listed findings, sorted, with names
-// instead of ids.
-func (r *restored) findings(args ...string) (listed []string) {
+// findings executes a command line, which must end with the code, and returns the listed
+// findings, sorted, with names instead of ids.
+func (r *restored) findings(code int, args ...string) (listed []string) {
 	r.Helper()
-	got := r.do(append([]string{"--json"}, args...)...)
+	got := r.want(code, append([]string{"--json"}, args...)...)
 	var found []finding
 	if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
 		r.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
@@ -184,7 +184,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	r := newRestored(t)
 	before := r.contents()
 	r.wantLetIn("deleted since", "disabled since", "half deleted", "half restored", "kept", "of a deleted workspace", "unbound")
-	r.wantFound(r.findings(r.repairArgs("--dry-run")...),
+	r.wantFound(r.findings(exit.Done, r.repairArgs("--dry-run")...),
 		"none: key made since: only in the table before: create it again if it is still wanted",
 		"none: workspace made since: only in the table before: create it again if it is still wanted",
 		"operator: workspace made since: 1 credential of a workspace that does not exist",
@@ -216,8 +216,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	}
 	r.repaired()
 	r.wantLetIn("kept", "unbound")
-	r.wantFound(r.findings("restore", "check"), left...)
-	r.want(exit.Uncertain, "restore", "check") // findings for the operator alone count too
+	r.wantFound(r.findings(exit.Uncertain, "restore", "check"), left...) // findings for the operator alone count too
 	survey, err := auth.ReadSurvey(t.Context(), r.db, r.engines.Tables.Access)
 	kit.Must(t, err)
 	if survey.Workspaces[r.workspaces["deleted since"]].DeletedAt.IsZero() || survey.Workspaces[r.workspace].Next["openai"] != 2 {
@@ -278,10 +277,9 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		before.Become(t, stored)
 		kind, _, _ := strings.Cut(c.row, "#")
 		r.set(c.in.Table, c.row, kind, c.set, c.to)
-		if found := r.findings(r.repairArgs("--dry-run")...); !slices.Contains(found, c.found) {
+		if found := r.findings(exit.Uncertain, r.repairArgs()...); !slices.Contains(found, c.found) {
 			t.Errorf("%s: found %q", c.found, found)
 		}
-		r.want(exit.Uncertain, r.repairArgs()...)
 		r.wantLetIn(strings.Fields(c.letIn)...)
 	}
 }
@@ -290,20 +288,20 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 func TestDifferencesThatARepairLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t)
-	before := r.findings(r.repairArgs("--dry-run")...)
+	before := r.findings(exit.Done, r.repairArgs("--dry-run")...)
 	next := &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Number("99")}}
 	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "deleted_at", kit.Number("1"))
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", kit.Number("2"))
-	r.wantFound(without(r.findings(r.repairArgs()...), before),
+	r.wantFound(without(r.findings(exit.Uncertain, r.repairArgs()...), before),
 		"operator: workspace default: unreadable in the table before: item version 2",
 		"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out",
 		"repair: key half deleted: enabled, but in the table before: its workspace cannot be read",
 		"repair: key kept: enabled, but in the table before: its workspace cannot be read",
 	)
 	r.wantLetIn("unbound")
-	r.wantFound(r.findings("restore", "check"), left...)
+	r.wantFound(r.findings(exit.Uncertain, "restore", "check"), left...)
 }
 
 func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValue) {
@@ -379,7 +377,7 @@ func (r *restored) describing(moments ...string) {
 func TestWithoutTheTableBefore(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t)
-	table, before := r.engines.Tables.Access, r.findings("restore", "check")
+	table, before := r.engines.Tables.Access, r.findings(exit.Uncertain, "restore", "check")
 	for _, name := range []string{"astray", "foreign", "orphan"} {
 		r.key(name, "--workspace", string(r.workspace))
 	}
@@ -401,7 +399,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 	}
 	r.set(table, ownAccount(r), "key#"+string(r.keys["unbound"]), "v", kit.Text("one"))
 	r.credential(r.workspace, 0)
-	r.wantFound(without(r.findings("restore", "check"), before),
+	r.wantFound(without(r.findings(exit.Uncertain, "restore", "check"), before),
 		"none: workspace default: 3 credentials of a deleted workspace: admin workspace purge",
 		"operator: credential ID: has the same sort_order of openai, 0, as ID",
 		"operator: item account#Acme key#unbound: not an item of the access table",
@@ -431,7 +429,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		t.Errorf("stderr %s", got.stderr)
 	}
 	r.wantLetIn()
-	for _, f := range r.findings("restore", "check") {
+	for _, f := range r.findings(exit.Uncertain, "restore", "check") {
 		if strings.HasPrefix(f, byRepair) {
 			t.Errorf("left: %s", f)
 		}
