@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
 			d := newFixture(t)
-			variables := append(kit.Hostile(t), "SIGNALBOX_STACK=", "SIGNALBOX_ACCOUNT="+string(d.account))
+			variables := append(kit.Hostile(t), "SIGNALBOX_STACK=", "SIGNALBOX_ACCOUNT="+string(d.account), atOnce)
 			if filepath.Base(script) == "target.txt" {
 				variables = append(variables, controlPlane(t, d)...)
 			}
