@@ -161,14 +161,6 @@ func httpClient() *awshttp.BuildableClient {
 		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = responseTimeout })
 }
 
-// localStack has the fields of the local server's stack.json that the command reads. The local server's own type
-// is in a module that links its engines: a copy costs less.
-type localStack struct {
-	awsclients.Engines                    // without the endpoints
-	Endpoints          awsclients.Engines `json:"endpoints"`
-	Outputs            map[string]string  `json:"outputs"`
-}
-
 // ConnectLocal connects to the local server that stack.json describes.
 func (t *Target) ConnectLocal() error {
 	path := filepath.Join(t.dir, "stack.json")
@@ -183,7 +175,11 @@ func (t *Target) ConnectLocal() error {
 	if err != nil {
 		return err
 	}
-	var stack localStack
+	var stack struct {
+		awsclients.Engines                    // without the endpoints
+		Endpoints          awsclients.Engines `json:"endpoints"`
+		Outputs            map[string]string  `json:"outputs"`
+	}
 	if err := json.Unmarshal(written, &stack); err != nil {
 		return fmt.Errorf("reading %s: it is not JSON of the expected shape", path)
 	}
