@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
@@ -71,22 +72,19 @@ func Is[E error](err error) bool {
 }
 
 func kind(err error) int {
-	switch {
-	case Is[*kong.ParseError](err), Is[UsageError](err):
-		return Usage
-	case Is[Refusal](err):
-		return Refused
+	isOneOf := func(known ...error) bool {
+		return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
 	}
-	for code, kinds := range map[int][]error{
-		Usage:    {auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential},
-		NotFound: {auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound},
-		Refused:  {auth.ErrWorkspaceDeleted, auth.ErrSuspended, syncjobs.ErrState, files.ErrExists, auth.ErrNeedless, byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled, byok.ErrChanged},
-	} {
-		for _, kind := range kinds {
-			if errors.Is(err, kind) {
-				return code
-			}
-		}
+	switch {
+	case Is[*kong.ParseError](err), Is[UsageError](err),
+		isOneOf(auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential):
+		return Usage
+	case isOneOf(auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound):
+		return NotFound
+	case Is[Refusal](err),
+		isOneOf(auth.ErrWorkspaceDeleted, auth.ErrSuspended, auth.ErrNeedless, syncjobs.ErrState, files.ErrExists),
+		isOneOf(byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled, byok.ErrChanged):
+		return Refused
 	}
 	return Uncertain
 }
