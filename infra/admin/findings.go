@@ -123,8 +123,8 @@ func (i *inspection) plan(kind, id string, account ids.Account, problem string, 
 	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byRepair, Remedy: output.Optional(by.name), repair: by.run})
 }
 
-// inspectKeys disables every enabled key that one of the tables does not show enabled and
-// unchanged.
+// inspectKeys plans to disable every enabled key that one of the tables does not show enabled
+// and unchanged, and after a restore to suspend the keys of suspended accounts.
 func (i *inspection) inspectKeys() {
 	for hash, key := range sorted(i.access.Keys) {
 		if key.Damage != nil {
@@ -327,13 +327,6 @@ func (i *inspection) inspectCredentials() {
 			i.leave("workspace", string(id), w.Account, "routers refuse it: "+byok.ErrTooMany.Error(), "delete some of its credentials")
 		}
 	}
-}
-
-// lacking returns the accounts and workspaces that the table before lacks. No command removes
-// one, so that table is not from the moment just before the restore, or is damaged.
-func lacking(found []finding) []finding {
-	lacks, _ := split(found, func(f finding) bool { return f.Problem == notBefore })
-	return lacks
 }
 
 // compareTables reports the rows that only one of the two tables has, and the unreadable rows

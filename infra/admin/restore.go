@@ -94,7 +94,10 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if c.DryRun {
 		return output.List(s.out, found, "kind", "id", "problem", "by", "remedy", "account")
 	}
-	if lacking := lacking(found); len(lacking) > 0 && !c.Incomplete {
+	// No command removes an account or a workspace. A table that lacks one is not from the moment
+	// just before the restore, or is damaged.
+	lacking, _ := split(found, func(f finding) bool { return f.Problem == notBefore })
+	if len(lacking) > 0 && !c.Incomplete {
 		return exit.Refusal(fmt.Sprintf("%s is not the access table just before the restore: it lacks %s (%s %s among them), and no command removes an account or a workspace. "+
 			"Name another table, or add --incomplete; --dry-run lists what would happen. Nothing was changed", c.Before, output.Count(len(lacking), "row"), lacking[0].Kind, lacking[0].ID))
 	}
