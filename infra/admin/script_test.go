@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 			if filepath.Base(script) == "target.txt" {
 				variables = append(variables, controlPlane(t, d)...)
 			}
-			ends := func(want int) func(*testscript.TestScript, bool, []string) {
+			command := func(want int) func(*testscript.TestScript, bool, []string) {
 				return func(ts *testscript.TestScript, _ bool, args []string) {
 					defer give(ts, variables)()
 					ends(ts, want, args)
@@ -58,8 +58,8 @@ func TestScripts(t *testing.T) {
 					return errors.Join(os.Chdir(env.WorkDir), os.Remove(".local/demo.json"))
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"done": ends(exit.Done), "uncertain": ends(exit.Uncertain), "usage": ends(exit.Usage),
-					"absent": ends(exit.NotFound), "refused": ends(exit.Refused), "failed": ends(exit.Failed), "keep": keep, "seal": d.sealScripted,
+					"done": command(exit.Done), "uncertain": command(exit.Uncertain), "usage": command(exit.Usage),
+					"absent": command(exit.NotFound), "refused": command(exit.Refused), "failed": command(exit.Failed), "keep": keep, "seal": d.sealScripted,
 				},
 			})
 		})
