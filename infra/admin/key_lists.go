@@ -98,8 +98,9 @@ func (c keyReplace) findOld(ctx context.Context, s *session, account ids.Account
 type relisted struct {
 	listed  int // lists that have the key
 	changed int
-	passed  []string // credentials whose list would be empty or too long
-	unread  bool     // some credentials cannot be read
+	passed  []string              // credentials whose list would be empty or too long
+	unread  bool                  // some credentials cannot be read
+	holding map[ids.Workspace]int // the number of credentials
 }
 
 // relistAttempts bounds how often relist reads the lists again that somebody else changed.
@@ -107,45 +108,51 @@ const relistAttempts = 5
 
 // relist replaces each allow-list of the account that has the key's hash by what change
 // returns. It goes on after a failure, and returns the first one.
-func (s *session) relist(ctx context.Context, account ids.Account, hash ids.KeyHash, change func([]ids.KeyHash) []ids.KeyHash) (r relisted, failed error) {
-	holding := map[ids.Workspace]int{}
+func (s *session) relist(ctx context.Context, account ids.Account, hash ids.KeyHash, change func([]ids.KeyHash) []ids.KeyHash) (r relisted, err error) {
+	changed := 0
 	for range relistAttempts {
-		found, err := search{Account: account}.look(ctx, s)
-		if errors.Is(err, auth.ErrNoAccount) { // a damaged key may name one that has no credentials
-			return r, nil
-		}
-		if err != nil {
-			return r, err
-		}
-		clear(holding)
-		r.listed, r.passed, r.unread, failed = 0, nil, found.unread > 0, nil
-		for _, c := range found.credentials {
-			holding[c.Workspace]++
-			if !slices.Contains(c.AllowedAPIKeyHashes, hash) {
-				continue
-			}
-			r.listed++
-			list := change(c.AllowedAPIKeyHashes)
-			if slices.Equal(list, c.AllowedAPIKeyHashes) {
-				continue
-			}
-			err := s.credentials.SetAllowedKeys(ctx, c, list)
-			if errors.Is(err, byok.ErrListLength) {
-				r.passed = append(r.passed, fmt.Sprintf("%.8s %q", c.ID, c.Name))
-				continue
-			}
-			s.audit(ctx, "credential.keys", err, "account", c.Account, "workspace", c.Workspace, "credential", c.ID)
-			if err == nil {
-				r.changed++
-			}
-			failed = cmp.Or(failed, err)
-		}
-		if !errors.Is(failed, byok.ErrChanged) {
+		r, err = s.relistOnce(ctx, account, hash, change)
+		changed += r.changed
+		if !errors.Is(err, byok.ErrChanged) {
 			break
 		}
 	}
-	if r.changed > 0 {
-		s.warnOfSize(ctx, holding)
+	r.changed = changed
+	if changed > 0 {
+		s.warnOfSize(ctx, r.holding)
+	}
+	return r, err
+}
+
+func (s *session) relistOnce(ctx context.Context, account ids.Account, hash ids.KeyHash, change func([]ids.KeyHash) []ids.KeyHash) (r relisted, failed error) {
+	found, err := search{Account: account}.look(ctx, s)
+	if errors.Is(err, auth.ErrNoAccount) { // a damaged key may name one that has no credentials
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	r.unread, r.holding = found.unread > 0, map[ids.Workspace]int{}
+	for _, c := range found.credentials {
+		r.holding[c.Workspace]++
+		if !slices.Contains(c.AllowedAPIKeyHashes, hash) {
+			continue
+		}
+		r.listed++
+		list := change(c.AllowedAPIKeyHashes)
+		if slices.Equal(list, c.AllowedAPIKeyHashes) {
+			continue
+		}
+		err := s.credentials.SetAllowedKeys(ctx, c, list)
+		if errors.Is(err, byok.ErrListLength) {
+			r.passed = append(r.passed, fmt.Sprintf("%.8s %q", c.ID, c.Name))
+			continue
+		}
+		s.audit(ctx, "credential.keys", err, "account", c.Account, "workspace", c.Workspace, "credential", c.ID)
+		if err == nil {
+			r.changed++
+		}
+		failed = cmp.Or(failed, err)
 	}
 	return r, failed
 }
