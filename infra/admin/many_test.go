@@ -259,12 +259,17 @@ func TestAnAccountIsPartlySuspended(t *testing.T) {
 	}
 }
 
-// A full list is named and passed over.
+// A full list is named and passed over. One that somebody else changes meanwhile is read again.
 func TestAFullListIsPassedOver(t *testing.T) {
 	t.Parallel()
 	d := newMany(t)
 	full := slices.Repeat([]ids.KeyHash{ids.KeyHash(d.hashes[0])}, 100)
 	d.seal(d.workspace, "full", func(draft *byok.Draft) { draft.AllowedAPIKeyHashes, draft.SortOrder = full, 9 })
+	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+		d.change = nil
+		d.must("key", "delete", d.hashes[1], "--yes") // it is in the first list
+		return apply()
+	}})
 	got := d.want(exit.Uncertain, "key", "replace", d.hashes[0], d.hashes[2])
 	if !strings.Contains(got.stderr, `"full" is full`) || !strings.Contains(got.stderr, "3 allow-lists changed") {
 		t.Error(got.stderr)
