@@ -110,14 +110,15 @@ type credentialFind struct {
 }
 
 func (c credentialFind) Run(ctx context.Context, s *session) error {
-	var leaked, labels []string
-	if c.Text == "-" {
+	matches, leaked := c.matches, c.Text == "-"
+	if leaked {
 		text, err := s.leakedText(ctx)
 		if err != nil {
 			return err
 		}
-		leaked = possibleKeys(text)
-		labels = each(leaked, func(key string) string { return byok.Label([]byte(key)) })
+		keys := possibleKeys(text)
+		labels := each(keys, func(key string) string { return byok.Label([]byte(key)) })
+		matches = func(v byok.Credential) bool { return shows(v, keys, labels) }
 	}
 	found, err := c.look(ctx, s)
 	if err != nil {
@@ -127,9 +128,9 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	unsure := 0
 	for _, v := range found.credentials {
 		switch {
-		case c.Text == "-" && shows(v, leaked, labels), c.Text != "-" && c.matches(v):
+		case matches(v):
 			matching = append(matching, v)
-		case c.Text == "-" && mayHide(v):
+		case leaked && mayHide(v):
 			unsure++
 		}
 	}
@@ -139,11 +140,11 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 		if unsure > 0 {
 			s.note("Besides these, %s.", others)
 		}
-		typed := !slices.ContainsFunc(matching, func(v byok.Credential) bool { return c.Text != "-" && !strings.HasSuffix(v.Label, c.Text) })
+		typed := leaked || !slices.ContainsFunc(matching, func(v byok.Credential) bool { return !strings.HasSuffix(v.Label, c.Text) })
 		return showCredentials(s, matching, everywhere(typed)...)
 	case unsure > 0:
 		return exit.Findings("no label shows the key, and `find -` searches by label. " + others)
-	case c.Text == "-" || found.unread > 0:
+	case leaked || found.unread > 0:
 		return found.absent()
 	}
 	return fmt.Errorf("%w. In a label, upper and lower case differ", found.absent())
