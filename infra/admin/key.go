@@ -238,9 +238,13 @@ func (c keySearch) where() string {
 func (c keySearch) get(ctx context.Context, s *session, hash ids.KeyHash) (auth.SurveyedKey, error) {
 	key, err := s.registry.FindKey(ctx, hash)
 	if errors.Is(err, auth.ErrNoKey) || err == nil && c.Account != "" && key.Account != c.Account {
-		return auth.SurveyedKey{}, fmt.Errorf("%w: looked in %s", auth.ErrNoKey, c.where())
+		return auth.SurveyedKey{}, c.absent()
 	}
 	return key, err
+}
+
+func (c keySearch) absent() error {
+	return fmt.Errorf("%w: looked in %s", auth.ErrNoKey, c.where())
 }
 
 // look returns the keys that match, or ErrNoKey if there are none.
@@ -311,19 +315,17 @@ func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found
 		return nil, exit.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")
 	}
 	for _, token := range tokens {
-		var key auth.SurveyedKey
-		key, err = c.get(ctx, s, auth.HashKey(token))
-		if err != nil && !errors.Is(err, auth.ErrNoKey) {
+		switch key, err := c.get(ctx, s, auth.HashKey(token)); {
+		case err == nil:
+			found = append(found, key)
+		case !errors.Is(err, auth.ErrNoKey):
 			return nil, err
 		}
-		if err == nil {
-			found = append(found, key)
-		}
 	}
-	if len(found) > 0 {
-		return found, nil
+	if len(found) == 0 {
+		return nil, c.absent()
 	}
-	return nil, err
+	return found, nil
 }
 
 type keyList struct {
