@@ -31,9 +31,10 @@ func (a *attempts) reset() {
 // readOnly has the first words of the operations that change nothing.
 var readOnly = []string{"Get", "Head", "List", "Query", "Scan", "BatchGet", "Describe", "ReEncrypt"}
 
-// note adds a middleware to an operation of the SDK, between the retries and the network.
-func (c *changes) note(stack *middleware.Stack) error {
-	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("NoteChanges",
+// watch adds a middleware to an operation of the SDK, between the retries and the network. It
+// records the outcome of each attempt that may change something.
+func (c *changes) watch(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("WatchChanges",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 			out, metadata, err := next.HandleDeserialize(ctx, in)
 			for _, prefix := range readOnly {

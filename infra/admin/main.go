@@ -158,9 +158,9 @@ func (a *app) execute(ctx context.Context, args []string) error {
 }
 
 func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, command *kong.Context) error {
-	changes := !command.Selected().Tag.Has("reads")
+	isChange := !command.Selected().Tag.Has("reads")
 	var audits io.Writer
-	if given.AuditFile != "" && changes {
+	if given.AuditFile != "" && isChange {
 		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return exit.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", errors.Unwrap(err))) // without the path, which may be a secret
@@ -177,7 +177,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		return exit.UsageError("--limit must be at least 1")
 	}
 	s := a.session(t, given, audits)
-	if changes {
+	if isChange {
 		s.note("%s", t.Announcement())
 	}
 	command.BindTo(ctx, (*context.Context)(nil))

@@ -55,7 +55,7 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 	if a.http != nil {
 		t.Config.HTTPClient = a.http
 	}
-	t.Config.APIOptions = append(t.Config.APIOptions, a.changes.note)
+	t.Config.APIOptions = append(t.Config.APIOptions, a.changes.watch)
 	db, bucket := awsclients.DynamoDB(t.Config), awsclients.S3(t.Config)
 	s := &session{
 		app:         a,
