@@ -15,7 +15,6 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
-	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
 
@@ -98,7 +97,7 @@ func TestAFileIsDeletedInTheConfirmedWorkspace(t *testing.T) {
 func TestAChangeMayBeUncertain(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	credential, key := string(d.seal(d.workspace, "n")), string(auth.HashKey(d.must("key", "create", "k")))
+	credential, key := string(d.seal(d.workspace, "n")), d.key("k", "")
 	for _, c := range []struct {
 		fault   faults.Rule
 		code    int

@@ -79,7 +79,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
-	hash, job, second := string(auth.HashKey(d.must("key", "create", "spoilt"))), d.must("job", "create"), d.must("workspace", "create", "spoilt")
+	hash, job, second := d.key("spoilt", ""), d.must("job", "create"), d.must("workspace", "create", "spoilt")
 	for _, c := range []struct {
 		list, table string
 		row         kit.Row
@@ -103,7 +103,7 @@ func TestADamagedRowIsListedAsBroken(t *testing.T) {
 func TestAResponseWithoutAListIsAnError(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
-	d.must("key", "create", "one")
+	d.key("one", "")
 	d.seal(d.workspace, "one")
 	second := d.must("workspace", "create", "second")
 	d.must("workspace", "delete", second, "--yes")

@@ -20,7 +20,6 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
-	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
@@ -36,7 +35,7 @@ func newMany(t *testing.T) many {
 	t.Helper()
 	d := many{fixture: newApart(t)}
 	for i := range 3 {
-		d.hashes = append(d.hashes, string(auth.HashKey(d.must("key", "create", fmt.Sprint("key ", i)))))
+		d.hashes = append(d.hashes, d.key(fmt.Sprint("key ", i), ""))
 	}
 	first, second := ids.KeyHash(d.hashes[0]), ids.KeyHash(d.hashes[1])
 	for i, list := range [][]ids.KeyHash{{first, second}, {first, "x"}, {first}, {"x"}, nil} {

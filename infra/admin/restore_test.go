@@ -54,10 +54,10 @@ func newRestored(t *testing.T) *restored {
 	deleted := r.must("workspace", "create", "deleted since")
 	r.workspaces["deleted since"] = ids.Workspace(deleted)
 	for _, name := range []string{"kept", "disabled before", "disabled since", "deleted since", "half restored", "half deleted"} {
-		r.key(name, "--workspace", string(r.workspace))
+		r.newKey(name, r.workspace)
 	}
-	r.key("of a deleted workspace", "--workspace", deleted)
-	r.key("unbound")
+	r.newKey("of a deleted workspace", ids.Workspace(deleted))
+	r.newKey("unbound", "")
 	r.must("key", "disable", string(r.keys["disabled before"]))
 	credential(r.workspace)
 	r.atMoment = r.table(r.old).All(t)
@@ -67,7 +67,7 @@ func newRestored(t *testing.T) *restored {
 	r.must("workspace", "delete", deleted, "--yes")
 	credential(r.workspace)
 	r.workspaces["made since"] = ids.Workspace(r.must("workspace", "create", "made since"))
-	r.key("made since")
+	r.newKey("made since", "")
 	credential(r.workspaces["made since"])
 
 	// A restored table, and an old table from a backup, may have half of a transaction that
@@ -86,11 +86,9 @@ func newRestored(t *testing.T) *restored {
 	return r
 }
 
-func (r *restored) key(name string, flags ...string) {
+func (r *restored) newKey(name string, w ids.Workspace) {
 	r.Helper()
-	var made createdKeyView
-	r.json(&made, append([]string{"key", "create", name}, flags...)...)
-	r.keys[name] = made.Hash
+	r.keys[name] = ids.KeyHash(r.key(name, w))
 }
 
 func (r *restored) credential(w ids.Workspace, order int64) {
@@ -379,7 +377,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 	r := newRestored(t)
 	table, before := r.engines.Tables.Access, r.findings(exit.Uncertain, "restore", "check")
 	for _, name := range []string{"astray", "foreign", "orphan"} {
-		r.key(name, "--workspace", string(r.workspace))
+		r.newKey(name, r.workspace)
 	}
 	change := func(key, attribute, to string) {
 		r.set(table, "key#"+string(r.keys[key]), "key", attribute, kit.Text(to))

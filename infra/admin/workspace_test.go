@@ -49,6 +49,15 @@ func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft
 	return draft.ID
 }
 
+// key makes an API key, bound to the workspace unless that is empty, and returns its hash.
+func (d *fixture) key(name string, w ids.Workspace) string {
+	d.Helper()
+	registry := auth.NewRegistry(dynamodb.NewFromConfig(d.engines.Config), d.engines.Tables.Access)
+	_, made, err := registry.CreateKey(d.Context(), auth.NewKey{Account: d.account, Workspace: w, Kind: auth.Standard, Name: name})
+	kit.Must(d, err)
+	return string(made.Hash)
+}
+
 func (d *fixture) left(w ids.Workspace) int {
 	d.Helper()
 	var credentials []credentialView
@@ -73,13 +82,13 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	d := newFixture(t)
 	d.seal(d.workspace, "early")
 	d.feed("content", "file", "upload", "-")
-	bound := auth.HashKey(d.must("key", "create", "bound", "--workspace", string(d.workspace)))
+	bound := d.key("bound", d.workspace)
 	d.want(exit.Refused, "workspace", "purge", string(d.workspace), "--dry-run")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	if shown := d.must("workspace", "purge", string(d.workspace), "--dry-run"); !regexp.MustCompile(`(?m)^credential +[0-9a-f]{8} +early +- +-$(.|\n)*^file +file_\w+ +- +1 +7$`).MatchString(shown) {
 		t.Error(shown)
 	}
-	d.set(d.engines.Tables.Access, "key#"+string(bound), "key", "disabled", &types.AttributeValueMemberBOOL{}) // as after an interrupted deletion
+	d.set(d.engines.Tables.Access, "key#"+bound, "key", "disabled", &types.AttributeValueMemberBOOL{}) // as after an interrupted deletion
 	var waited time.Duration
 	d.stopped(d.deletedAt(), func(wait time.Duration) error {
 		if left := d.left(d.workspace); left != 0 || strings.Contains(d.must("key", "list"), "active") {
@@ -111,10 +120,10 @@ func TestAWorkspaceIsErased(t *testing.T) {
 	d := newFixture(t)
 	second := ids.Workspace(d.must("workspace", "create", "second"))
 	kept := d.seal(d.workspace, "kept")
-	d.must("key", "create", "kept")
+	d.key("kept", "")
 	d.fill(second)
-	unlisted := auth.HashKey(d.must("key", "create", "unlisted", "--workspace", string(second)))
-	d.table(d.engines.Tables.Access).Delete(t, kit.Key("workspace#"+string(second), "key#"+string(unlisted)))
+	unlisted := d.key("unlisted", second)
+	d.table(d.engines.Tables.Access).Delete(t, kit.Key("workspace#"+string(second), "key#"+unlisted))
 	d.stopped(time.Now(), func(time.Duration) error {
 		d.seal(second, "late") // by a create that was under way
 		return nil
@@ -165,7 +174,7 @@ func (d *fixture) fill(w ids.Workspace) {
 	d.feed("content", "file", "upload", "-", "--workspace", string(w))
 	d.bucketOf().Begin(d, files.Key(w, "file_parts"))
 	for _, name := range []string{"first", "second"} {
-		d.must("key", "create", name, "--workspace", string(w))
+		d.key(name, w)
 	}
 }
 
@@ -234,7 +243,7 @@ func TestADeletionAndAnErasurePassOverNoKey(t *testing.T) {
 	} {
 		second := ids.Workspace(d.must("workspace", "create", "second"))
 		d.fill(second)
-		hash := string(auth.HashKey(d.must("key", "create", "damaged", "--workspace", string(second))))
+		hash := d.key("damaged", second)
 		row := kit.Key("key#"+hash, "key")
 		access.Set(t, row, c.attribute, c.value)
 		if c.attribute != "workspace" { // no list needs to name the key if its row names the workspace
