@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -51,6 +52,7 @@ func TestCompletionScripts(t *testing.T) {
 	}
 	try := on(t, "completion", "bash").stdout + `COMP_WORDS=(admin key create --kind ""); COMP_CWORD=4; _admin; echo "${COMPREPLY[@]}"`
 	bash := exec.Command("bash", "-c", try) //nolint:gosec // the script under test; TestMain puts the command on the path
+	bash.Env = append(os.Environ(), atOnce)
 	if got, err := bash.CombinedOutput(); err != nil || string(got) != "management standard\n" {
 		t.Errorf("%v: %s", err, got)
 	}
