@@ -11,6 +11,6 @@ func ChooseDynamoDB(o Options) (endpoint string, err error) {
 
 // Advise is the advice for the error of a start on a used state folder.
 func Advise(ctx context.Context, dir string, err error) error {
-	e := &Server{options: Options{State: dir}, used: true}
-	return e.advise(ctx, err)
+	s := &Server{options: Options{State: dir}, used: true}
+	return s.advise(ctx, err)
 }

@@ -13,16 +13,16 @@ import (
 
 // runFunctions makes the Lambda runtime. In addition to Lambda's variables, the functions
 // get only the endpoints and credentials of the engines.
-func (e *Server) runFunctions(t *template.Template, made template.Resources) error {
+func (s *Server) runFunctions(t *template.Template, made template.Resources) error {
 	declared, err := t.Functions(made)
 	if err != nil {
 		return err
 	}
-	c := runtime.Config{Region: template.Region, Account: template.Account, Output: e.journal.line, Log: e.journal.log}
+	c := runtime.Config{Region: template.Region, Account: template.Account, Output: s.journal.line, Log: s.journal.log}
 	for _, f := range declared {
-		to := e.engines.Engines
-		if e.options.Through != nil {
-			if to, err = e.options.Through(to, f.ID, made); err != nil {
+		to := s.engines.Engines
+		if s.options.Through != nil {
+			if to, err = s.options.Through(to, f.ID, made); err != nil {
 				return err
 			}
 		}
@@ -33,14 +33,14 @@ func (e *Server) runFunctions(t *template.Template, made template.Resources) err
 			"AWS_ENDPOINT_URL_DYNAMODB": to.DynamoDB, "AWS_ENDPOINT_URL_KMS": to.KMS, "AWS_ENDPOINT_URL_S3": to.S3,
 		})
 		c.Functions = append(c.Functions, runtime.Function{
-			Name: f.ID, Binary: filepath.Join(e.options.Functions, f.ID, "bootstrap"), Handler: f.Properties.Handler,
+			Name: f.ID, Binary: filepath.Join(s.options.Functions, f.ID, "bootstrap"), Handler: f.Properties.Handler,
 			MemoryMB: f.Properties.MemorySize, Timeout: time.Duration(f.Properties.Timeout) * time.Second, Environment: environment,
 		})
 	}
-	if e.lambda, err = runtime.New(c); err != nil {
+	if s.lambda, err = runtime.New(c); err != nil {
 		return fmt.Errorf("%w; `make functions` builds one for each functions/*/main.go", err)
 	}
-	e.atEnd(func() error { e.lambda.Close(); return nil })
+	s.atEnd(func() error { s.lambda.Close(); return nil })
 	return nil
 }
 
@@ -50,20 +50,20 @@ const samLocalPort = 2
 
 // serveSAMLocal lets `sam local` serve the same data, and writes an event of each
 // function for `sam local invoke`.
-func (e *Server) serveSAMLocal(t *template.Template, made template.Resources) error {
-	o := e.options
+func (s *Server) serveSAMLocal(t *template.Template, made template.Resources) error {
+	o := s.options
 	c := samlocal.Config{
-		State: o.State, Engines: e.engines, Parameters: o.Parameters, Events: make(map[string][]byte), Log: e.journal.log,
+		State: o.State, Engines: s.engines, Parameters: o.Parameters, Events: make(map[string][]byte), Log: s.journal.log,
 	}
 	if o.Port != 0 && o.Port <= maxPort-samLocalPort {
 		c.Port = o.Port + samLocalPort
 	}
-	requests, err := e.Demo.Requests()
+	requests, err := s.Demo.Requests()
 	if err != nil {
 		return fmt.Errorf("sample events: %w", err)
 	}
 	for _, r := range requests {
-		event, err := e.gateway.Event(r)
+		event, err := s.gateway.Event(r)
 		if err != nil {
 			return fmt.Errorf("sample events: %w", err)
 		}
@@ -74,7 +74,7 @@ func (e *Server) serveSAMLocal(t *template.Template, made template.Resources) er
 	}
 	end, err := samlocal.Start(c)
 	if err == nil {
-		e.atEnd(end)
+		s.atEnd(end)
 	}
 	return err
 }

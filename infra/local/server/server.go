@@ -85,55 +85,55 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Server{options: o, served: make(chan error, 2)}
-	if err := e.start(ctx, loaded); err != nil {
-		return nil, errors.Join(err, e.Close())
+	s := &Server{options: o, served: make(chan error, 2)}
+	if err := s.start(ctx, loaded); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	return e, nil
+	return s, nil
 }
 
-func (e *Server) start(ctx context.Context, t *template.Template) error {
+func (s *Server) start(ctx context.Context, t *template.Template) error {
 	api, err := t.API()
 	if err != nil {
 		return err
 	}
-	lock, err := e.openState()
+	lock, err := s.openState()
 	if err != nil {
-		return e.advise(ctx, err)
+		return s.advise(ctx, err)
 	}
-	listeners, err := listen(e.options.Port)
+	listeners, err := listen(s.options.Port)
 	if err != nil {
 		return err
 	}
 	for _, l := range listeners {
-		e.atEnd(func() error { _ = l.Close(); return nil }) // the server may have closed it
+		s.atEnd(func() error { _ = l.Close(); return nil }) // the server may have closed it
 	}
-	e.BaseURL = "http://" + listeners[0].Addr().String() + "/api/v1"
-	made, err := e.fillEngines(ctx, lock, t)
+	s.BaseURL = "http://" + listeners[0].Addr().String() + "/api/v1"
+	made, err := s.fillEngines(ctx, lock, t)
 	if err != nil {
-		return e.advise(ctx, err)
+		return s.advise(ctx, err)
 	}
-	if err := e.runFunctions(t, made); err != nil {
+	if err := s.runFunctions(t, made); err != nil {
 		return err
 	}
-	e.serve(listeners, api)
-	return e.serveSAMLocal(t, made)
+	s.serve(listeners, api)
+	return s.serveSAMLocal(t, made)
 }
 
-func (e *Server) atEnd(end func() error) { e.ends = append(e.ends, end) }
+func (s *Server) atEnd(end func() error) { s.ends = append(s.ends, end) }
 
 // openState locks the state folder and opens the logs.
-func (e *Server) openState() (lock *os.File, err error) {
-	dir := e.options.State
+func (s *Server) openState() (lock *os.File, err error) {
+	dir := s.options.State
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state folder: %w", err)
 	}
-	e.used = isUsed(dir)
+	s.used = isUsed(dir)
 	if lock, err = state.Lock(dir); err != nil {
 		return nil, err
 	}
-	e.atEnd(lock.Close)
-	e.journal, err = newJournal(filepath.Join(dir, "logs"), e.options.Terminal)
+	s.atEnd(lock.Close)
+	s.journal, err = newJournal(filepath.Join(dir, "logs"), s.options.Terminal)
 	return lock, err
 }
 
@@ -144,14 +144,14 @@ func isUsed(dir string) bool {
 }
 
 // serve serves the API, and the reference page beside it.
-func (e *Server) serve(listeners []net.Listener, api template.API) {
-	pages := docs.Pages(docs.Config{Root: e.options.Root, Demo: e.account.Ensure, Log: e.journal.log})
-	e.gateway = gateway.New(gateway.Config{API: api, Functions: e.lambda, Pages: pages, Log: e.journal.log})
-	server := e.gateway.Server()
+func (s *Server) serve(listeners []net.Listener, api template.API) {
+	pages := docs.Pages(docs.Config{Root: s.options.Root, Demo: s.account.Ensure, Log: s.journal.log})
+	s.gateway = gateway.New(gateway.Config{API: api, Functions: s.lambda, Pages: pages, Log: s.journal.log})
+	server := s.gateway.Server()
 	for _, l := range listeners {
-		go func() { e.served <- server.Serve(l) }()
+		go func() { s.served <- server.Serve(l) }()
 	}
-	e.atEnd(func() error {
+	s.atEnd(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
@@ -163,16 +163,16 @@ func (e *Server) serve(listeners []net.Listener, api template.API) {
 
 // Wait waits until the context is done, which is no error, or until an engine or
 // the gateway has stopped.
-func (e *Server) Wait(ctx context.Context) error {
+func (s *Server) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case err := <-e.served:
+	case err := <-s.served:
 		return fmt.Errorf("the gateway stopped: %w", err)
-	case err := <-e.engines.Done():
+	case err := <-s.engines.Done():
 		err = fmt.Errorf("an engine stopped: %w", err)
-		if state.IsFull(e.options.State) {
-			return diskFull(e.options.State, err)
+		if state.IsFull(s.options.State) {
+			return diskFull(s.options.State, err)
 		}
 		return err
 	}
@@ -180,9 +180,9 @@ func (e *Server) Wait(ctx context.Context) error {
 
 // Close gives requests that are under way five seconds to finish, ends every child, and
 // frees the state folder. It also cleans up after a start that failed half way.
-func (e *Server) Close() error {
+func (s *Server) Close() error {
 	var problems []error
-	for _, end := range slices.Backward(e.ends) {
+	for _, end := range slices.Backward(s.ends) {
 		problems = append(problems, end())
 	}
 	return errors.Join(problems...)

@@ -19,44 +19,44 @@ import (
 
 // fillEngines starts the engines and makes the template's tables, keys and bucket in them,
 // and the demo account.
-func (e *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Template) (template.Resources, error) {
-	if err := state.Describe(lock, e.BaseURL); err != nil {
+func (s *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Template) (template.Resources, error) {
+	if err := state.Describe(lock, s.BaseURL); err != nil {
 		return nil, fmt.Errorf("locking the state folder: %w", err)
 	}
-	db, err := e.startEngines(ctx)
+	db, err := s.startEngines(ctx)
 	if err != nil {
 		return nil, err
 	}
 	made, err := provision.Make(ctx, t, provision.Config{
-		Clients: e.engines.Config(), Dir: e.options.State, Prefix: db.Prefix,
+		Clients: s.engines.Config(), Dir: s.options.State, Prefix: db.Prefix,
 		Warn: func(text string) {
-			_, _ = fmt.Fprintf(e.options.Warnings, "The DynamoDB at %s %s.\n", db.Endpoint, text)
+			_, _ = fmt.Fprintf(s.options.Warnings, "The DynamoDB at %s %s.\n", db.Endpoint, text)
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	outputs := t.Outputs(made)
-	outputs["ApiBaseUrl"] = e.BaseURL
-	if err := e.writeStack(outputs); err != nil {
+	outputs["ApiBaseUrl"] = s.BaseURL
+	if err := s.writeStack(outputs); err != nil {
 		return nil, fmt.Errorf("writing the stack's outputs: %w", err)
 	}
-	return made, e.openDemo(ctx, outputs)
+	return made, s.openDemo(ctx, outputs)
 }
 
 // startEngines starts the engines, and returns the DynamoDB that is none of them.
-func (e *Server) startEngines(ctx context.Context) (elsewhere, error) {
-	dir := e.options.State
-	db, err := chooseDynamoDB(e.options)
+func (s *Server) startEngines(ctx context.Context) (elsewhere, error) {
+	dir := s.options.State
+	db, err := chooseDynamoDB(s.options)
 	if err != nil {
 		return db, err
 	}
-	if e.engines, err = engines.Start(ctx, engines.Config{
-		Dir: filepath.Join(dir, "engines"), Root: e.options.Root, Log: e.journal.log, DynamoDB: db.Endpoint,
+	if s.engines, err = engines.Start(ctx, engines.Config{
+		Dir: filepath.Join(dir, "engines"), Root: s.options.Root, Log: s.journal.log, DynamoDB: db.Endpoint,
 	}); err != nil {
 		return db, fmt.Errorf("starting the engines: %w", err)
 	}
-	e.atEnd(func() error { e.engines.Close(); return nil })
+	s.atEnd(func() error { s.engines.Close(); return nil })
 	if db == (elsewhere{}) {
 		return db, nil
 	}
@@ -68,24 +68,24 @@ func (e *Server) startEngines(ctx context.Context) (elsewhere, error) {
 }
 
 // openDemo makes the demo account if there is none whose keys and workspace can be used.
-func (e *Server) openDemo(ctx context.Context, outputs map[string]string) error {
-	e.account = demo.New(e.engines.Config(), outputs, filepath.Join(e.options.State, "demo.json"))
-	renewed, err := e.account.Renew(ctx)
+func (s *Server) openDemo(ctx context.Context, outputs map[string]string) error {
+	s.account = demo.New(s.engines.Config(), outputs, filepath.Join(s.options.State, "demo.json"))
+	renewed, err := s.account.Renew(ctx)
 	if err != nil {
 		return fmt.Errorf("demo account: %w", err)
 	}
 	if renewed {
-		_, _ = fmt.Fprintln(e.options.Warnings, "The demo account's workspace is deleted. This is another demo account.")
+		_, _ = fmt.Fprintln(s.options.Warnings, "The demo account's workspace is deleted. This is another demo account.")
 	}
-	e.Demo, err = e.account.Ensure(ctx)
+	s.Demo, err = s.account.Ensure(ctx)
 	return err
 }
 
 // writeStack writes what other programs on this machine need, such as the operator's
 // command: the stack's outputs and the engines.
-func (e *Server) writeStack(outputs map[string]string) error {
-	at := e.engines.Engines
-	return state.Write(filepath.Join(e.options.State, "stack.json"), map[string]any{
+func (s *Server) writeStack(outputs map[string]string) error {
+	at := s.engines.Engines
+	return state.Write(filepath.Join(s.options.State, "stack.json"), map[string]any{
 		"region": at.Region, "endpoints": map[string]string{"dynamodb": at.DynamoDB, "kms": at.KMS, "s3": at.S3},
 		"access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey, "outputs": outputs,
 	})
@@ -95,8 +95,8 @@ func (e *Server) writeStack(outputs map[string]string) error {
 const lost = ", which removes every account, credential, sync job and file in it"
 
 // advise adds advice for the user to the error of a start, unless the error is the advice.
-func (e *Server) advise(ctx context.Context, err error) error {
-	dir := e.options.State
+func (s *Server) advise(ctx context.Context, err error) error {
+	dir := s.options.State
 	_, isConfig := errors.AsType[engines.ConfigError](err)
 	damaged, isDamaged := errors.AsType[*state.Damage](err)
 	switch {
@@ -110,7 +110,7 @@ func (e *Server) advise(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: remove this file; the next start makes a new demo account and keeps everything else", err)
 	case isDamaged:
 		return fmt.Errorf("the state in %s is damaged: %w. Put back a copy of it if you have one. Otherwise: make reset%s", dir, err, lost)
-	case e.used:
+	case s.used:
 		return fmt.Errorf("%w. The logs are in %[2]s/logs and %[2]s/engines/*/*.log. "+
 			"Try again first. If the engine cannot use what is stored there: put back a copy, or make reset%[3]s", err, dir, lost)
 	}
