@@ -188,16 +188,15 @@ func (a *Account) create(ctx context.Context) (f Facts, err error) {
 	if f.AccountID, f.WorkspaceID, err = a.registry.CreateAccount(ctx, "Demo"); err != nil {
 		return f, err
 	}
-	for token, k := range map[*string]auth.NewKey{
-		&f.ManagementKey: {Account: f.AccountID, Kind: auth.Management, Name: "demo management key"},
-		&f.APIKey:        {Account: f.AccountID, Workspace: f.WorkspaceID, Kind: auth.Standard, Name: "demo key"},
-	} {
-		made, _, err := a.registry.CreateKey(ctx, k)
-		if err != nil {
-			return f, err
-		}
-		*token = string(made.Reveal())
+	management, _, err := a.registry.CreateKey(ctx, auth.NewKey{Account: f.AccountID, Kind: auth.Management, Name: "demo management key"})
+	if err != nil {
+		return f, err
 	}
+	standard, _, err := a.registry.CreateKey(ctx, auth.NewKey{Account: f.AccountID, Workspace: f.WorkspaceID, Kind: auth.Standard, Name: "demo key"})
+	if err != nil {
+		return f, err
+	}
+	f.ManagementKey, f.APIKey = string(management.Reveal()), string(standard.Reveal())
 	f.SyncJobs = make(map[syncjobs.Status]ids.Job)
 	for _, status := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded, syncjobs.Failed} {
 		if f.SyncJobs[status], err = a.syncJob(ctx, f.AccountID, status); err != nil {
