@@ -14,8 +14,8 @@ import (
 	"signalbox.dev/infra/local/kms"
 )
 
-// Elsewhere makes SDK clients that reach a DynamoDB that runs already, whatever
-// proxy the environment names.
+// Elsewhere configures SDK clients that reach a DynamoDB that runs already, whatever proxy the
+// environment names.
 func Elsewhere(endpoint string) aws.Config {
 	e := awsclients.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey, DynamoDB: endpoint}
 	c := e.Config()
