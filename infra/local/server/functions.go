@@ -44,9 +44,10 @@ func (s *Server) runFunctions(t *template.Template, made template.Resources) err
 	return nil
 }
 
-// The local server's port, and two more: that of `sam local start-api` is in
-// samconfig.toml, and the next one is for its containers.
-const samLocalPort = 2
+// containersAbove is added to the local server's port for the port by which the containers of
+// `sam local` reach the engines. The port between them is that of `sam local start-api`, see
+// samconfig.toml.
+const containersAbove = 2
 
 // serveSAMLocal lets `sam local` serve the same data, and writes an event of each
 // function for `sam local invoke`.
@@ -55,8 +56,8 @@ func (s *Server) serveSAMLocal(t *template.Template, made template.Resources) er
 	c := samlocal.Config{
 		State: o.State, Engines: s.engines, Parameters: o.Parameters, Events: make(map[string][]byte), Log: s.journal.log,
 	}
-	if o.Port != 0 && o.Port <= maxPort-samLocalPort {
-		c.Port = o.Port + samLocalPort
+	if o.Port != 0 && o.Port <= maxPort-containersAbove {
+		c.Port = o.Port + containersAbove
 	}
 	requests, err := s.Demo.Requests()
 	if err != nil {
