@@ -102,9 +102,7 @@ func TestADamagedRowIsListedAsBroken(t *testing.T) {
 // keys enabled, or call an account empty.
 func TestAResponseWithoutAListIsAnError(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
-	d.key("one", "")
-	d.seal(d.workspace, "one")
+	d := newFixture(t)
 	second := d.must("workspace", "create", "second")
 	d.must("workspace", "delete", second, "--yes")
 	broken := d.broken()
