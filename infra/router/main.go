@@ -53,6 +53,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 )
@@ -98,14 +99,11 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	aws, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(newClient(c.MaxConnections)))
+	clients, err := configureAWS(ctx, c)
 	if err != nil {
-		return fmt.Errorf("configuring the AWS clients: %w", err)
+		return err
 	}
-	if aws.Region == "" {
-		return errors.New("no AWS region: set AWS_REGION")
-	}
-	h, err := newHandler(file, c, aws, log)
+	h, err := newHandler(file, c, clients, log)
 	if err != nil {
 		return err
 	}
@@ -123,12 +121,20 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	return serve(ctx, newServer(h, log), listener, c.MaxConnections)
 }
 
-// newClient returns a client for AWS that keeps as many idle connections as there may be
-// callers. The SDK keeps ten: with more callers, most requests would make a new one.
-func newClient(callers int) *awshttp.BuildableClient {
-	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, callers
+// configureAWS keeps as many idle connections as there may be callers. The SDK keeps ten: with
+// more callers, most requests would make a new one.
+func configureAWS(ctx context.Context, c config) (aws.Config, error) {
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, c.MaxConnections
 	})
+	configured, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithHTTPClient(client))
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("configuring the AWS clients: %w", err)
+	}
+	if configured.Region == "" {
+		return aws.Config{}, errors.New("no AWS region: set AWS_REGION")
+	}
+	return configured, nil
 }
 
 // listen listens on the configured address. A socket is made in a folder of its own, where
