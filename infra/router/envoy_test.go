@@ -296,14 +296,14 @@ func (t *tenant) served(test *testing.T, what string) {
 }
 
 // open opens connections to Envoy, and writes the text into each until Envoy stops reading.
-func open(t *testing.T, n int, text func(i int) string) (all []net.Conn) {
+func open(t *testing.T, n int, text func(i int) []byte) (all []net.Conn) {
 	t.Helper()
 	for i := range n {
 		c, err := net.Dial("tcp", strings.TrimPrefix(envoyURL, "http://")) //nolint:noctx // at once
 		kit.Must(t, err)
 		all = append(all, c)
 		t.Cleanup(func() { _ = c.Close() })
-		go func() { _, _ = io.WriteString(c, text(i)) }()
+		go func() { _, _ = c.Write(text(i)) }()
 	}
 	return all
 }
@@ -320,18 +320,24 @@ func (b *bench) isReady(t *testing.T) {
 // strangers: bodies and streams with made-up keys cost little memory, and keep nobody from
 // the authorizer.
 func strangers(t *testing.T, a *tenant) {
-	stranger := func(header, body string) func(int) string {
-		return func(i int) string {
-			key := map[bool]string{true: "Authorization: Bearer sbx_made_up\r\n"}[i%3 > 0]
-			return "POST " + chat + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n" + key + header + "\r\n\r\n" + body
+	// All connections share these texts: they may be 4 MiB each.
+	stranger := func(header, body string) func(int) []byte {
+		start, rest := "POST "+chat+" HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n", header+"\r\n\r\n"+body
+		anonymous, madeUp := []byte(start+rest), []byte(start+"Authorization: Bearer sbx_made_up\r\n"+rest)
+		return func(i int) []byte {
+			if i%3 == 0 {
+				return anonymous
+			}
+			return madeUp
 		}
 	}
 	body := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most-100)
+	bomb := string(zipped([]byte(body)))
 	n := map[bool]int{true: 4900, false: 400}[*isLong] // within connection_limit
-	for what, attack := range map[string]func(int) string{
+	for what, attack := range map[string]func(int) []byte{
 		"large bodies":  stranger("Content-Length: "+strconv.Itoa(most), body),
 		"small bodies":  stranger("Content-Length: 16384", body[:16000]),
-		"gzip":          stranger("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(zipped([]byte(body)))), string(zipped([]byte(body)))),
+		"gzip":          stranger("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(bomb)), bomb),
 		"small streams": stranger("Transfer-Encoding: chunked", "4000\r\n"+body[:0x4000]+"\r\n"),
 	} {
 		a.envoy.restart(os.Kill)
@@ -355,7 +361,7 @@ func envoyMemory(connections, bodies int) int { return 70 + connections/9 + 16*b
 // silence: connections that send nothing, or half a header, keep nobody out, and end.
 func silence(t *testing.T, a *tenant) {
 	a.envoy.restart(os.Kill) // it still has connections of the test before, and no tenant has one
-	silent := open(t, 1100, func(i int) string { return map[bool]string{true: "POST / HTTP/1.1\r\nHost: a\r\n"}[i == 0] })
+	silent := open(t, 1100, func(i int) []byte { return map[bool][]byte{true: []byte("POST / HTTP/1.1\r\nHost: a\r\n")}[i == 0] })
 	a.served(t, "silence")
 	if !*isLong {
 		return
