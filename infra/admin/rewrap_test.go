@@ -6,9 +6,13 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,7 +120,7 @@ func TestAKilledRewrapGoesOn(t *testing.T) {
 	if shown := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(shown, strconv.Itoa(all)) || !strings.Contains(shown, "to be rewrapped") || m.moved() > 0 {
 		t.Errorf("the dry run shows\n%s", shown)
 	}
-	m.kill(all / 3)
+	m.kill(int64(all / 3))
 	under := m.opened()
 	t.Logf("killed: %d under the old key, %d under the next, and all of them open", under[m.own], under[m.next])
 	if under[m.own] == 0 || under[m.next] == 0 {
@@ -255,17 +259,34 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	}
 }
 
-// kill runs the command as a process and kills it after it has moved this many, of at
-// least three times as many.
-func (m *move) kill(after int) {
+// kill runs the command as a process and kills it once it has asked for this many moves: KMS
+// answers no more of them, so the others cannot be made however late the kill is.
+func (m *move) kill(after int64) {
 	m.Helper()
-	command := m.process("credential", "rewrap", "--to", m.next, "--rate", strconv.Itoa(after)) // the third takes a second
+	sources, at := m.engines.Config.ConfigSources, m.reached()
+	engine, err := url.Parse(at.KMS)
+	kit.Must(m, err)
+	proxy := httputil.NewSingleHostReverseProxy(engine)
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ReEncrypt") && asked.Add(1) > after {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	at.KMS = server.URL
+	m.engines.Config.ConfigSources = []any{at}
+	m.writeStack()
+	command := m.process("credential", "rewrap", "--to", m.next, "--rate", "1000000")
 	kit.Must(m, command.Start())
-	for m.moved() < after {
+	for asked.Load() <= after || m.moved() == 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
 	kit.Must(m, command.Process.Kill())
 	_ = command.Wait() // it was killed
+	m.engines.Config.ConfigSources = sources
+	m.writeStack()
 }
 
 func (m *move) moved() (n int) {
