@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -44,18 +45,19 @@ func TestAnUnfinishedTable(t *testing.T) {
 	made := template.Resource[table]{ID: "Table"}
 	name := template.StackName + "-" + made.ID
 	for recorded, want := range map[string]string{"": "ACTIVE", "its ARN": "CREATING"} {
-		d := tables{name: "CREATING"}
-		p := &provisioner{
-			db: dynamodb.New(dynamodb.Options{
-				Region: "us-east-1", BaseEndpoint: aws.String("http://localhost"), HTTPClient: d, Credentials: aws.AnonymousCredentials{},
-			}),
-			existing: map[string]string{made.ID: recorded}, made: template.Resources{},
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err := p.table(ctx, made)
-		cancel()
-		if d[name] != want || (err == nil) != (want == "ACTIVE") {
-			t.Errorf("recorded as %q: %s, %v; want %s", recorded, d[name], err, want)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			d := tables{name: "CREATING"}
+			p := &provisioner{
+				db: dynamodb.New(dynamodb.Options{
+					Region: "us-east-1", BaseEndpoint: aws.String("http://localhost"), HTTPClient: d, Credentials: aws.AnonymousCredentials{},
+				}),
+				existing: map[string]string{made.ID: recorded}, made: template.Resources{},
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := p.table(ctx, made); d[name] != want || (err == nil) != (want == "ACTIVE") {
+				t.Errorf("recorded as %q: %s, %v; want %s", recorded, d[name], err, want)
+			}
+		})
 	}
 }
