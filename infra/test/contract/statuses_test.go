@@ -74,10 +74,11 @@ func seesPlanted(t *testing.T, operation string, r response) {
 // that are no status.
 var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|file_[0-9a-f]+|"key":"[0-9a-f]+"|key [0-9a-f]{12}|"(duration_ms|aws_calls)":[0-9.]+|"(aws_request_id)":"[^"]*"`)
 
-// TestOtherParameters starts a local server with a versioned bucket and a low throughput. It
+// TestOtherParameters starts a local server with a versioned bucket and low limits. It
 // provokes each kind of answer, the last ones without tables and without the key, looks for
-// the audit lines, and compares the functions' log lines with infra/test/contract/log-lines.json, on which infra/cloud tries
-// every metric filter and alarm. SIGNALBOX_LINES=record writes the lines that changed.
+// the audit lines, and compares the functions' log lines with
+// infra/test/contract/log-lines.json, on which infra/cloud tries every metric filter and
+// alarm. SIGNALBOX_LINES=record writes the lines that changed.
 func TestOtherParameters(t *testing.T) {
 	t.Parallel()
 	if the.state == "" {
@@ -85,7 +86,7 @@ func TestOtherParameters(t *testing.T) {
 		return
 	}
 	state := t.TempDir()
-	s, stop, err := start(state, map[string]string{"FilesVersioning": "Enabled", "ReadsPerSecond": "20"})
+	s, stop, err := start(state, map[string]string{"FilesVersioning": "Enabled", "ReadsPerSecond": "20", "DeleteRatePerMinute": "1"})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, stop()) })
 	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, s) })
