@@ -20,8 +20,8 @@ import (
 )
 
 // plan is what /open needs to know about a request, and the ids of the steps that
-// routing.Plan decided. The plan's name contains it, so no
-// authorizer remembers plans: any one that has the same keys serves any attempt.
+// routing.Plan decided. The plan's name contains it, so no authorizer remembers plans: any one
+// that has the same keys serves any attempt.
 type plan struct {
 	made   time.Time // in whole milliseconds
 	hash   ids.KeyHash
