@@ -74,7 +74,7 @@ func TestShipped(t *testing.T) {
 		if !strings.HasPrefix(strings.TrimPrefix(only, "^"), "TestShipped") {
 			only = "^TestShipped$"
 		}
-		text, err := run("env", inside+"="+folder, os.Args[0], "-test.v", "-test.run", only, fmt.Sprintf("-long=%t", *isLong), fmt.Sprint("-requests=", *requests), fmt.Sprint("-seed=", *seed))
+		text, err := run("env", inside+"="+folder, "GORACE=atexit_sleep_ms=0", os.Args[0], "-test.v", "-test.run", only, fmt.Sprintf("-long=%t", *isLong), fmt.Sprint("-requests=", *requests), fmt.Sprint("-seed=", *seed))
 		if t.Logf("%s", text); err != nil {
 			t.Error(err)
 		}

@@ -22,7 +22,8 @@ func Uninterrupted(t *testing.T) bool {
 		return true
 	}
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$") //nolint:gosec // this test's own binary
-	command.Env = append(os.Environ(), "GODEBUG="+setting)
+	// Under the race detector a process sleeps for a second as it ends.
+	command.Env = append(os.Environ(), "GODEBUG="+setting, "GORACE=atexit_sleep_ms=0")
 	output, err := command.CombinedOutput()
 	if err != nil || !strings.Contains(string(output), "--- PASS: "+t.Name()) {
 		t.Errorf("%v\n%s", err, output)
