@@ -51,7 +51,7 @@ func answers(t *testing.T, a *tenant) {
 	documents := a.tenant()
 	documents.storeKey(`{"accessKeyId":"AKIA","secretAccessKey":"s"}`, byok.Settings{})
 	asks := func(model string) string { return fmt.Sprintf(`{"model":%q}`, model) }
-	tooLarge := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most) + `"}`
+	tooLarge := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", maxBody) + `"}`
 	notFound, unknown := envelope(404, "Resource not found", "route_not_found"), envelope(401, "Missing Authentication header", "unknown_key")
 	list := `{"data":[{"created":0,"id":"claude-opus-4.5","object":"model","owned_by":"signalbox"},{"created":0,"id":"gpt-5.2","object":"model","owned_by":"signalbox"}],"object":"list"}`
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func answers(t *testing.T, a *tenant) {
 		}
 	}
 	for i := 0; i < 20; i += 4 { // chunked, a little or much too large
-		body := io.MultiReader(strings.NewReader(tooLarge[:most]+strings.Repeat("A", 1<<i)), strings.NewReader(`"}`))
+		body := io.MultiReader(strings.NewReader(tooLarge[:maxBody]+strings.Repeat("A", 1<<i)), strings.NewReader(`"}`))
 		a.send("POST", chat, a.token, body).is(t, "a chunked body", 413, envelope(413, "Request body too large", "body_too_large"))
 	}
 	// A client's own headers and query have no effect. What the client may know comes back.
@@ -331,11 +331,11 @@ func strangers(t *testing.T, a *tenant) {
 			return madeUp
 		}
 	}
-	body := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most-100)
+	body := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", maxBody-100)
 	bomb := string(zipped([]byte(body)))
 	n := map[bool]int{true: 4900, false: 400}[*isLong] // within connection_limit
 	for what, attack := range map[string]func(int) []byte{
-		"large bodies":  stranger("Content-Length: "+strconv.Itoa(most), body),
+		"large bodies":  stranger("Content-Length: "+strconv.Itoa(maxBody), body),
 		"small bodies":  stranger("Content-Length: 16384", body[:16000]),
 		"gzip":          stranger("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(bomb)), bomb),
 		"small streams": stranger("Transfer-Encoding: chunked", "4000\r\n"+body[:0x4000]+"\r\n"),
@@ -382,7 +382,7 @@ func large(t *testing.T, a *tenant) {
 	a.envoy.restart(os.Kill)
 	a.served(t, "nothing")
 	const bodies = 24
-	text := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", most-100) + `","messages":[{"content":"0"}]}`
+	text := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", maxBody-100) + `","messages":[{"content":"0"}]}`
 	together(bodies, func(int) {
 		// On a busy machine the authorizer may not read a body in time.
 		if g := a.send("POST", chat, a.token, strings.NewReader(text)); g.status != 200 && g.status != 503 {

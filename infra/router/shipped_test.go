@@ -37,7 +37,7 @@ const (
 	routerBinary = "../../.build/router"
 	envoyURL     = "http://127.0.0.1:9100" // of envoy.yaml
 	chat         = "/v1/chat/completions"
-	most         = 4 << 20 // bytes of a body
+	maxBody      = 4 << 20 // bytes
 )
 
 // process is a program that can be killed and started again.
@@ -429,7 +429,7 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	if len(body) > most/2 {
+	if len(body) > maxBody/2 {
 		body = nil // it has no number, and takes long to search
 	}
 	var message struct{ Messages []struct{ Content string } }
