@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -310,9 +309,7 @@ func open(t *testing.T, n int, text func(i int) []byte) (all []net.Conn) {
 
 func (b *bench) isReady(t *testing.T) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
-	defer stop()
-	if text, err := exec.CommandContext(ctx, routerBinary, "-config", "router.yaml", "ready").CombinedOutput(); err != nil {
+	if text, err := exec.CommandContext(t.Context(), routerBinary, "-config", "router.yaml", "ready").CombinedOutput(); err != nil {
 		t.Errorf("the authorizer is not ready: %v %s", err, text)
 	}
 }

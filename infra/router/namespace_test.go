@@ -47,8 +47,8 @@ shift && exec "$@"`
 
 // TestShipped runs router.yaml and envoy.yaml as they are shipped, byte for byte, in
 // namespaces with the providers that they name. Envoy is an engine that nobody here wrote.
-// Nothing depends on the speed of the machine: an event that must come after another one
-// waits for it.
+// An event that must come after another one waits for it. Only a tenant beside strangers and
+// `router ready` have a time: ten and five seconds.
 func TestShipped(t *testing.T) {
 	if folder := os.Getenv(inside); folder != "" {
 		runShipped(t, folder)
