@@ -273,7 +273,9 @@ func TestAFullListIsPassedOver(t *testing.T) {
 	if !strings.Contains(got.stderr, `"full" is full`) || !strings.Contains(got.stderr, "3 allow-lists changed") {
 		t.Error(got.stderr)
 	}
-	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: faults.Refuse()})
+	broken := d.broken()
+	broken.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Then(func() {})}) // it disables the key
+	broken.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Answer(http.StatusBadRequest, "ConditionalCheckFailedException", "")})
 	if got := d.want(exit.Uncertain, "key", "delete", d.hashes[0], "--yes"); !strings.Contains(got.stderr, "may still be in allow-lists: repeat the command") {
 		t.Error(got.stderr)
 	}

@@ -83,7 +83,7 @@ func kind(err error) int {
 		return NotFound
 	case Is[Refusal](err),
 		isOneOf(auth.ErrWorkspaceDeleted, auth.ErrSuspended, auth.ErrNeedless, syncjobs.ErrState, files.ErrExists),
-		isOneOf(byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled, byok.ErrChanged):
+		isOneOf(byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled):
 		return Refused
 	}
 	return Uncertain
