@@ -187,7 +187,7 @@ func (r *rewrapRun) reportProgress() {
 	r.done++
 	if now := r.now(); now.Sub(r.reported) >= progressEvery {
 		r.reported = now
-		_, _ = fmt.Fprintf(r.stderr, "%d of %d\n", r.done, r.total)
+		r.note("%d of %d", r.done, r.total)
 	}
 }
 

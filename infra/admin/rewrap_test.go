@@ -185,7 +185,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	if view.Rewrapped < 30 || view.Rewrapped+view.AlreadyThere != 60 || view.Changed != 0 || len(view.Failed) != 0 || time.Since(began) < time.Second/2 {
 		t.Errorf("%+v", view)
 	}
-	if !strings.Contains(got.stderr, "\n7 of ") {
+	if !strings.Contains(got.stderr, `"note":"7 of `) {
 		t.Errorf("the progress is not shown: %s", got.stderr)
 	}
 	if audits := got.audits(); len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "done" || audits[1]["to"] != m.next || audits[1]["rewrapped"] != float64(view.Rewrapped) {
