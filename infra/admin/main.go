@@ -52,7 +52,7 @@ type commandLine struct {
 	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
 	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
 	Output    string      `short:"o" enum:"table,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, JSON as with --json, or YAML. JSON and YAML have whole ids and hashes, and all times."`
-	Limit     int         `placeholder:"N" help:"List N rows at most."`
+	Limit     int         `placeholder:"N" help:"List N rows at most; 0 means all."`
 	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON. A terminal then gets one line for all of them."`
 
 	Status     statusCommand        `cmd:"" reads:"" anywhere:"" help:"Show which target, account and version the commands would use."`
@@ -174,7 +174,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		}
 	}
 	if given.Limit < 0 {
-		return exit.UsageError("--limit must be at least 1")
+		return exit.UsageError("--limit must be at least 0, which means all")
 	}
 	s := a.session(t, given, audits)
 	if isChange {

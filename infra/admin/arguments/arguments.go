@@ -167,7 +167,7 @@ func Reorder(args []string, flags []*kong.Flag) []string {
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
 func AsksForJSON(args []string) (asks bool) {
 	for i, arg := range args {
-		switch arg {
+		switch strings.ToLower(arg) { // kong reads --json=YES, too
 		case "--json", "--json=true", "--json=1", "--json=yes", "--output=json", "-ojson":
 			asks = true
 		case "--json=false", "--json=0", "--json=no":
