@@ -266,14 +266,14 @@ func (j *rotationJudge) check() {
 	for id := range j.world.credentials.changed {
 		is[id] = j.world.position(id)
 		if is[id].exists && taken[is[id].order] {
-			j.world.problem("two credentials have the place %d", is[id].order)
+			j.world.problem("two credentials have the position %d", is[id].order)
 		}
 		taken[is[id].order] = is[id].exists || taken[is[id].order]
 	}
 	for old, successors := range j.successors {
 		follows := func(id ids.Credential) bool { return !is[id].disabled && is[id].order < is[old].order }
 		if is[old].disabled && !j.was[old].disabled && !slices.ContainsFunc(successors, follows) {
-			j.world.problem("%s is disabled, and no successor is enabled in an earlier place", j.world.names[string(old)])
+			j.world.problem("%s is disabled, and no successor is enabled in an earlier position", j.world.names[string(old)])
 		}
 	}
 	j.was = is
