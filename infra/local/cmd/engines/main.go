@@ -35,7 +35,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(serve(ctx, dir), os.RemoveAll(dir))
+	err = serve(ctx, dir)
+	if err != nil && ctx.Err() == nil {
+		return err // it may name a log in the folder
+	}
+	return errors.Join(err, os.RemoveAll(dir))
 }
 
 // serve runs the engines in the folder until the context ends, or until an engine stays down.
@@ -44,6 +48,9 @@ func serve(ctx context.Context, dir string) error {
 	starting, cancel := context.WithTimeout(ctx, 150*time.Second)
 	defer cancel()
 	running, err := engines.Start(starting, engines.Config{Dir: dir})
+	if err != nil && ctx.Err() != nil {
+		return errors.New("standard input ended, or a signal arrived, before the engines answered")
+	}
 	if err != nil {
 		return err
 	}
