@@ -212,7 +212,7 @@ func (s *session) refusedByRouters(ctx context.Context, holding map[ids.Workspac
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only
 // if requests may then spend the platform's credit.
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
-	found, err := c.find(ctx, s)
+	found, err := c.findForChange(ctx, s)
 	if err == nil {
 		reopens, warning := s.reopening(ctx, found)
 		s.warn(warning)
@@ -227,7 +227,7 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 }
 
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
-	found, err := c.find(ctx, s)
+	found, err := c.findForChange(ctx, s)
 	if err == nil {
 		err = s.credentials.Enable(ctx, found.Workspace, found.ID)
 	}
@@ -236,7 +236,7 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 }
 
 func (c credentialDelete) Run(ctx context.Context, s *session) error {
-	found, err := c.find(ctx, s)
+	found, err := c.findForChange(ctx, s)
 	if err == nil {
 		_, warning := s.reopening(ctx, found)
 		s.warn(warning)
@@ -251,9 +251,9 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 // Run gives the new credential the first of the two places and disables the old one.
 func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	moved, successor := false, byok.Credential{}
-	old, err := oneCredential{c.search, c.Old}.find(ctx, s)
+	old, err := oneCredential{c.search, c.Old}.findForChange(ctx, s)
 	if err == nil {
-		successor, err = oneCredential{search{old.Account, old.Workspace}, c.New}.find(ctx, s)
+		successor, err = oneCredential{search{old.Account, old.Workspace}, c.New}.findForChange(ctx, s)
 	}
 	if err == nil {
 		moved, err = s.credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID)

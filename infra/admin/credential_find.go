@@ -29,15 +29,17 @@ type looked struct {
 	unread      int // rows or workspaces that cannot be read, and were left out
 }
 
-// absent is the error if no credential matches. If unreadable ones were left out, it is not
-// ErrNotFound, because the credential may be one of them.
+var errUnreadable = errors.New("some rows are unreadable")
+
+// absent is the error if no credential matches. If unreadable ones were left out, it is
+// errUnreadable and not ErrNotFound, because the credential may be one of them.
 func (l looked) absent() error {
 	if l.unread > 0 {
-		advice := "give --workspace and the whole id"
+		advice := "`admin restore check` names them. To disable or delete one, give --workspace and the whole id"
 		if l.where != everyAccount {
-			advice += ", or search all accounts"
+			advice += "; to find a readable one, search all accounts"
 		}
-		return fmt.Errorf("no readable credential in %s matches, but some rows are unreadable: %s", l.where, advice)
+		return fmt.Errorf("no readable credential in %s matches, but %w: %s", l.where, errUnreadable, advice)
 	}
 	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.where, output.Count(len(l.credentials), "credential"))
 }
@@ -68,7 +70,7 @@ func (c search) look(ctx context.Context, s *session) (looked, error) {
 		stored, err := s.credentials.List(ctx, w)
 		if errors.Is(err, byok.ErrUnreadable) {
 			found.unread++
-			s.warn(fmt.Sprintf("workspace %s was left out: it has a credential that cannot be read", w))
+			s.warn(fmt.Sprintf("workspace %s has a credential that cannot be read, which hides the others: `admin restore check` names it", w))
 			continue
 		}
 		if err != nil {
@@ -84,22 +86,28 @@ type oneCredential struct {
 	ID arguments.CredentialPrefix `arg:"" name:"credential" help:"The credential's id, or a prefix of it that no other has (8 characters or more)."`
 }
 
-// find finds the credential. If the workspace of --workspace has an unreadable row, find also
-// accepts a whole id that it did not find: damage must not prevent a revocation.
+// findForChange also accepts a whole id that it did not find, if the workspace of --workspace
+// has an unreadable row: damage must not prevent a revocation. The change itself returns
+// ErrNotFound if there is no such credential.
+func (c oneCredential) findForChange(ctx context.Context, s *session) (byok.Credential, error) {
+	found, err := c.find(ctx, s)
+	if id, whole := ids.Parse[ids.Credential](string(c.ID)); errors.Is(err, errUnreadable) && whole && c.Workspace != "" {
+		return byok.Credential{ID: id, Account: c.Account, Workspace: c.Workspace}, nil
+	}
+	return found, err
+}
+
 func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, error) {
 	found, err := c.look(ctx, s)
 	if err != nil {
 		return byok.Credential{}, err
 	}
 	matching := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool { return !strings.HasPrefix(string(v.ID), string(c.ID)) })
-	id, whole := ids.Parse[ids.Credential](string(c.ID))
 	switch {
 	case len(matching) == 1:
 		return matching[0], nil
 	case len(matching) > 1:
 		return byok.Credential{}, exit.UsageError(fmt.Sprintf("several credential ids begin with this prefix, among them %s and %s: give more characters", matching[0].ID, matching[1].ID))
-	case whole && c.Workspace != "" && found.unread > 0:
-		return byok.Credential{ID: id, Account: c.Account, Workspace: c.Workspace}, nil
 	}
 	return byok.Credential{}, found.absent()
 }

@@ -11,6 +11,7 @@ import (
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
 )
 
 // A leaked key is found and disabled even if all other rows are damaged.
@@ -66,13 +67,30 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 		shows("disabled", "credential disable "+id+workspace)
 		shows("disabled", "credential disable "+id+workspace+account)
 		got := d.want(exit.Failed, strings.Fields("credential disable "+id+account)...)
-		if !strings.Contains(got.stderr, "was left out: it has") || !strings.Contains(got.stderr, "give --workspace and the whole id") {
+		if !strings.Contains(got.stderr, "cannot be read, which hides the others") || !strings.Contains(got.stderr, "give --workspace and the whole id") {
 			t.Errorf("credential %s: %s", id, got.stderr)
 		}
 	}
 	d.want(exit.Failed, "credential", "find", "nothing")   // the unreadable one may match
 	d.want(exit.Uncertain, "key", "delete", hash, "--yes") // the unreadable one may list it
 	shows("disabled", "key find -")
+}
+
+// Beside an unreadable credential, no command shows one that it has not read.
+func TestAnUnreadableCredentialIsNotShown(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	spoilt := string(d.seal(d.workspace, "spoilt"))
+	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
+	for _, in := range []string{"", " --workspace " + string(d.workspace), " --account " + string(d.account)} {
+		for _, id := range []string{spoilt, string(ids.New[ids.Credential]())} {
+			got := d.want(exit.Failed, strings.Fields("credential show "+id+in)...)
+			if got.stdout != "" || !strings.Contains(got.stderr, "admin restore check") || strings.Contains(got.stderr, "left out") {
+				t.Errorf("credential %s%s: %s%s", id, in, got.stdout, got.stderr)
+			}
+		}
+	}
+	d.want(exit.NotFound, "credential", "disable", string(ids.New[ids.Credential]()), "--workspace", string(d.workspace))
 }
 
 // A list shows an unreadable row as broken.
