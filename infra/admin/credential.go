@@ -179,6 +179,13 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 		holding[v.Workspace]++
 	}
 	s.warnOfSize(ctx, holding)
+	if c.AllWorkspaces && found.unread > 0 {
+		incomplete := fmt.Errorf("the list is incomplete: it lacks the credentials of %s", output.Count(found.unread, "workspace"))
+		if len(listed) == 0 {
+			return incomplete
+		}
+		return errors.Join(showCredentials(s, listed, everywhere(false)...), incomplete)
+	}
 	if c.AllWorkspaces {
 		return showCredentials(s, listed, everywhere(false)...)
 	}

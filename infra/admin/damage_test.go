@@ -91,6 +91,15 @@ func TestAnUnreadableCredentialIsNotShown(t *testing.T) {
 		}
 	}
 	d.want(exit.NotFound, "credential", "disable", string(ids.New[ids.Credential]()), "--workspace", string(d.workspace))
+	second := d.must("workspace", "create", "second")
+	all := []string{"credential", "list", "--all-workspaces"}
+	if got := d.want(exit.Failed, all...); got.stdout != "" || strings.Contains(got.stderr, "Nothing was found") {
+		t.Errorf("no readable one: %s%s", got.stdout, got.stderr)
+	}
+	readable := d.seal(ids.Workspace(second), "readable")
+	if got := d.want(exit.Failed, all...); !strings.Contains(got.stdout, string(readable[:8])) || !strings.Contains(got.stderr, "the list is incomplete") {
+		t.Errorf("a readable one in another workspace: %s%s", got.stdout, got.stderr)
+	}
 }
 
 // A list shows an unreadable row as broken.
