@@ -25,7 +25,7 @@ import (
 type credentialPlan struct {
 	scope
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
-	APIKeyHash arguments.HashPrefix `name:"api-key-hash" placeholder:"HASH" help:"The hash of the calling API key, or a prefix that no other key of the account has. If omitted, no list of allowed keys has it."`
+	APIKeyHash arguments.HashPrefix `name:"api-key-hash" placeholder:"HASH" help:"The hash of the calling API key, or a prefix that no other key of the account has. The plan is for the key's own workspace. If omitted, no list of allowed keys has it."`
 	User       string               `placeholder:"ID" help:"The calling user, if known."`
 	Router     string               `type:"existingfile" placeholder:"FILE" help:"The router's configuration, such as router.yaml. Models in allow-lists that it does not route are named: they cover no request."`
 	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
@@ -78,9 +78,20 @@ type planRow struct {
 }
 
 func (c credentialPlan) Run(ctx context.Context, s *session) error {
-	workspace, err := s.workspace(ctx, c.scope)
+	planned := c.scope
+	if c.APIKeyHash != "" {
+		key, err := c.caller(ctx, s)
+		if err != nil {
+			return err
+		}
+		c.APIKeyHash, planned.Workspace = arguments.HashPrefix(key.Hash), key.Workspace
+	}
+	workspace, err := s.workspace(ctx, planned)
 	if err != nil {
 		return err
+	}
+	if c.Workspace != "" && c.Workspace != workspace.ID {
+		return exit.Refusal(fmt.Sprintf("a router plans requests with this key for workspace %s: omit --workspace", workspace.ID))
 	}
 	if !workspace.DeletedAt.IsZero() {
 		return fmt.Errorf("%w: a router refuses every request for it", auth.ErrWorkspaceDeleted)
@@ -88,13 +99,6 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	stored, err := s.credentials.ReadSettings(ctx, c.Account, workspace.ID)
 	if err != nil {
 		return err
-	}
-	if len(c.APIKeyHash) > 0 && len(c.APIKeyHash) < arguments.HashLength {
-		key, err := oneKey{keySearch{c.Account}, c.APIKeyHash}.find(ctx, s)
-		if err != nil {
-			return err
-		}
-		c.APIKeyHash = arguments.HashPrefix(key.Hash)
 	}
 	if err := c.warnOfModels(s, stored); err != nil {
 		return err
@@ -106,6 +110,29 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 		return s.out.Encode(viewPlan(plan))
 	}
 	return output.List(s.out, rowsOf(plan, stored), "step", "provider", "uses", "label", "why not")
+}
+
+// caller finds the calling key. It returns a Refusal if a router refuses every request with it.
+func (c credentialPlan) caller(ctx context.Context, s *session) (auth.SurveyedKey, error) {
+	key, err := oneKey{keySearch{c.Account}, c.APIKeyHash}.find(ctx, s)
+	if err != nil {
+		return auth.SurveyedKey{}, err
+	}
+	is, answer := stateOf(key.Key, s.now()), ""
+	switch {
+	case is == "broken":
+		answer = "401 unknown_key"
+	case is == "disabled", is == "suspended":
+		answer = "401 disabled"
+	case is == "expired":
+		answer = "401 expired"
+	case key.Kind == auth.Management:
+		is, answer = "a management key", "403 management_key"
+	}
+	if answer != "" {
+		return auth.SurveyedKey{}, exit.Refusal(fmt.Sprintf("key %s is %s: a router answers its requests with %s", key.Hash.Short(), is, answer))
+	}
+	return key, nil
 }
 
 // warnOfModels names the models in allow-lists that the router's configuration lacks.
