@@ -102,6 +102,16 @@ func TestAnUnreadableCredentialIsNotShown(t *testing.T) {
 	}
 }
 
+// A damaged workspace does not become the default: requests that name none would fail.
+func TestADamagedWorkspaceIsNoDefault(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	second := d.must("workspace", "create", "second")
+	d.set(d.engines.Tables.Access, "workspace#"+second, "workspace", "created_at", kit.Text("x"))
+	d.want(exit.Failed, "workspace", "default", second)
+	d.must("credential", "list")
+}
+
 // A list shows an unreadable row as broken.
 func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	t.Parallel()

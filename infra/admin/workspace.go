@@ -107,7 +107,10 @@ func (c oneWorkspace) find(ctx context.Context, s *session) (auth.Workspace, err
 }
 
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
-	err := s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
+	_, err := c.find(ctx, s) // the write's condition does not see every damage
+	if err == nil {
+		err = s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
+	}
 	return s.finish(ctx, "workspace.default", err, result{changed{string(c.ID), "default"}, string(c.ID) + " is the default workspace now."},
 		"account", c.Account, "workspace", c.ID)
 }
