@@ -193,6 +193,6 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this key is in the allow-list of %s: %s. `admin key replace` adds the key that takes its place, whose requests otherwise pass over them",
+	return fmt.Sprintf("this key is in the allow-list of %s: %s. Requests with the key that takes its place pass over them, unless `admin key replace` has added it",
 		output.Count(len(names), "credential"), strings.Join(names, ", "))
 }
