@@ -133,6 +133,10 @@ func TestADamagedRowIsListedAsBroken(t *testing.T) {
 			t.Errorf("admin %s: %s, want one broken row", c.list, shown)
 		}
 	}
+	d.table(d.engines.Tables.SyncJobs).Set(t, kit.Key("job#"+job), "account", &types.AttributeValueMemberBOOL{})
+	if shown := d.must("-o", "json", "job", "list"); !strings.Contains(shown, `{"account_id":null,"id":"`+job) {
+		t.Errorf("a job without an account: %s", shown)
+	}
 }
 
 // A response without a list is not the end of a table: a command that believed it would leave

@@ -55,7 +55,7 @@ type (
 )
 
 type jobView struct {
-	Account       output.Optional `json:"account_id,omitempty" list:"account,short"`
+	Account       output.Optional `json:"account_id" list:"account,short"`
 	ID            ids.Job         `json:"id" title:"job" list:"job,short"`
 	Status        syncjobs.Status `json:"status" title:"status"`
 	SyncedGroups  *int64          `json:"synced_groups" title:"synced groups" list:"synced"`
@@ -119,14 +119,18 @@ func (c jobShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return output.One(s.out, viewJob(job))
+	return output.One(s.out, viewJob(syncjobs.Listed{Job: job, Account: c.Account}))
 }
 
-func viewJob(j syncjobs.Job) jobView {
-	return jobView{
-		ID: j.ID, Status: j.Status, SyncedGroups: j.SyncedGroups, DeletedGroups: j.DeletedGroups, ErrorMessage: j.ErrorMessage,
+func viewJob(j syncjobs.Listed) jobView {
+	view := jobView{
+		Account: output.Optional(j.Account), ID: j.ID, Status: j.Status, SyncedGroups: j.SyncedGroups, DeletedGroups: j.DeletedGroups, ErrorMessage: j.ErrorMessage,
 		CreatedAt: output.When(j.CreatedAt), StartedAt: output.When(aws.ToTime(j.StartedAt)), FinishedAt: output.When(aws.ToTime(j.FinishedAt)),
 	}
+	if j.Damage != nil {
+		view.Status = "broken"
+	}
+	return view
 }
 
 func (c jobList) Run(ctx context.Context, s *session) error {
@@ -144,14 +148,6 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 		changed := cmp.Or(aws.ToTime(job.FinishedAt), aws.ToTime(job.StartedAt), job.CreatedAt) // zero for a job that cannot be read
 		return c.Older > 0 && !changed.Before(since)
 	})
-	views := each(found, func(job syncjobs.Listed) jobView {
-		view := viewJob(job.Job)
-		view.Account = output.Optional(job.Account)
-		if job.Damage != nil {
-			view.Status = "broken"
-		}
-		return view
-	})
-	views = only(views, c.Status, func(v jobView) string { return string(v.Status) })
+	views := only(each(found, viewJob), c.Status, func(v jobView) string { return string(v.Status) })
 	return output.List(s.out, views, "job", "status", "age", "started", "finished", "account", "synced", "deleted")
 }
