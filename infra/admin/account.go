@@ -119,14 +119,18 @@ func (c oneAccount) report(ctx context.Context, s *session, to step, changed int
 }
 
 // surveyOf reads the access table, which must have the account or keys of it. It needs no list
-// and not the account's row: damage must not keep a key in use.
+// and not the account's row: damage must not keep a key in use. It warns of a damaged row.
 func (s *session) surveyOf(ctx context.Context, account ids.Account) (*auth.Survey, error) {
 	survey, err := s.readAccess(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, exists := survey.Accounts[account]; !exists && len(keysOf(survey, account)) == 0 {
+	row, exists := survey.Accounts[account]
+	if !exists && len(keysOf(survey, account)) == 0 {
 		return nil, auth.ErrNoAccount
+	}
+	if row.Damage != nil {
+		s.warn("the account's row cannot be read: `admin restore check` says why. Put it right, then look at `admin account list`")
 	}
 	return survey, nil
 }
