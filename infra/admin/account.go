@@ -55,7 +55,7 @@ func (c accountCreate) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, accountView{account, c.Name, "active", output.Optional(workspace), output.When(s.now())})
 }
 
-const errUnmarked = exit.Findings("everything else is suspended. The keys that are named above have no mark, because their rows name no account: no request with them passes. `admin key delete` removes each")
+const errUnmarked = exit.Findings("everything else is suspended. The keys that are named above have no mark, because their rows name no account: no request with them passes. `admin key delete`, without --account and SIGNALBOX_ACCOUNT, removes each")
 
 type suspendedView struct {
 	ID    ids.Account `json:"id"`

@@ -112,6 +112,22 @@ func TestADamagedWorkspaceIsNoDefault(t *testing.T) {
 	d.must("credential", "list")
 }
 
+// A key whose row names no account can be deleted, and needs no revocation.
+func TestAKeyOfNoAccount(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	hash := d.key("nobody's", "")
+	d.set(d.engines.Tables.Access, "key#"+hash, "key", "account", &types.AttributeValueMemberBOOL{})
+	for _, command := range []string{"key disable " + hash, "key enable " + hash[:8], "key disable " + hash[:8] + " --account " + string(d.account)} {
+		got := d.want(exit.Refused, strings.Fields(command)...)
+		if !strings.Contains(got.stderr, "names no account: no request with it passes. `admin key delete`, without --account") {
+			t.Errorf("admin %s: %s", command, got.stderr)
+		}
+	}
+	d.must("key", "delete", hash[:8], "--yes")
+	d.want(exit.NotFound, "key", "show", hash)
+}
+
 // A list shows an unreadable row as broken.
 func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	t.Parallel()

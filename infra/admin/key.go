@@ -115,7 +115,7 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 	var failed []error
 	for _, hash := range c.Hashes {
 		one := oneKey{c.keySearch, hash}
-		key, err := one.find(ctx, s)
+		key, err := one.findOwned(ctx, s)
 		if err == nil {
 			err = s.registry.DisableKey(ctx, key.Account, key.Hash)
 		}
@@ -150,7 +150,7 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 }
 
 func (c keyEnable) Run(ctx context.Context, s *session) error {
-	key, err := c.find(ctx, s)
+	key, err := c.findOwned(ctx, s)
 	if err == nil {
 		err = s.registry.EnableKey(ctx, key.Account, key.Hash)
 	}
@@ -221,6 +221,19 @@ func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) 
 		return auth.SurveyedKey{}, err
 	}
 	return keys[0], nil
+}
+
+// findOwned finds the key, and refuses one whose row names no account, whatever list has it.
+func (c oneKey) findOwned(ctx context.Context, s *session) (auth.SurveyedKey, error) {
+	key, err := c.find(ctx, s)
+	if err != nil || key.Damage == nil {
+		return key, err
+	}
+	row, err := s.registry.FindKey(ctx, key.Hash)
+	if err == nil && row.Account == "" {
+		err = exit.Refusal(fmt.Sprintf("the row of key %s names no account: no request with it passes. `admin key delete`, without --account and SIGNALBOX_ACCOUNT, removes it", key.Hash.Short()))
+	}
+	return key, err
 }
 
 // keySearch defines the accounts in which a command looks for keys.
