@@ -138,7 +138,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 	kit.Must(t, err)
 	inBlock := regexp.MustCompile(`(?m)^ *(?:\w+=\$\()?admin ([^|)#\n]+)`)
 	inText := regexp.MustCompile("`admin ([a-z]+ [a-z][^`]+)`|make admin ARGS='([^']+)'")
-	quoted, incomplete := regexp.MustCompile(`"\w+( \w+)+"`), regexp.MustCompile(`^(expected "<|missing flags)`) // a sentence may name a command alone
+	quoted, incomplete := regexp.MustCompile(`"\w+( \w+)+"`), regexp.MustCompile(`^(expected "<|missing flags|restore repair: give)`) // a sentence may name a command alone
 	assigned := regexp.MustCompile(`(?m)^ *([A-Z_]+)=([^ $\n]+)`)
 	examples := map[string]string{
 		"OLD": "6d68ca91", "CREDENTIAL": "6d68ca91", "NEW": "6d68ca92", "FILE": "../router/router.yaml", "M": "m", "H": strings.Repeat("0", 64), "P": "openai",

@@ -25,8 +25,8 @@ type restoreCommands struct {
 type restoreCheck struct{}
 
 type restoreRepair struct {
-	Before         string `xor:"before" required:"" placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. A key stays enabled only if both tables show it enabled and unchanged."`
-	DisableAllKeys bool   `xor:"before" required:"" help:"There is no such table: disable every key."`
+	Before         string `xor:"before" placeholder:"OLD_TABLE" help:"A table with the contents of the access table just before the restore. Required without --disable-all-keys. A key stays enabled only if both tables show it enabled and unchanged."`
+	DisableAllKeys bool   `xor:"before" help:"There is no such table: disable every key."`
 	Incomplete     bool   `help:"Go on even if OLD_TABLE lacks accounts or workspaces. Their keys are disabled."`
 	DryRun         bool   `help:"Only report the repairs."`
 	confirmation
@@ -37,6 +37,14 @@ const (
 	errNotRepaired  = exit.Findings("some repairs failed: the list has the reasons. Repeat the command once they are gone")
 	errLeft         = exit.Findings("everything else is repaired; findings are left for you: they are listed")
 )
+
+// Validate implements a hook of kong's. The usage of two required flags would ask for both.
+func (c restoreRepair) Validate() error {
+	if c.Before == "" && !c.DisableAllKeys {
+		return exit.UsageError("give --before=OLD_TABLE or --disable-all-keys")
+	}
+	return nil
+}
 
 type tables struct {
 	access     *auth.Survey

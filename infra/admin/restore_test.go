@@ -318,7 +318,8 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 			t.Errorf("%v: %s%s", args, got.stderr, got.stdout)
 		}
 	}
-	refused(exit.Usage, "--before")
+	refused(exit.Usage, "--before=OLD_TABLE or --disable-all-keys")
+	refused(exit.Usage, "--before=OLD_TABLE or --disable-all-keys", "--before=", "--yes")
 	refused(exit.Usage, "--before", "--before", r.old, "--disable-all-keys", "--yes")
 	refused(exit.Usage, "itself", "--before", r.engines.Tables.Access, "--yes")
 	refused(exit.Usage, "no table nosuch", "--before", "nosuch", "--yes")
