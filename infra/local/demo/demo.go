@@ -48,6 +48,7 @@ type Account struct {
 	baseURL    string
 	files      *files.Manager
 	registry   *auth.Registry
+	verifier   *auth.Verifier
 	jobsWriter *syncjobs.Writer
 }
 
@@ -56,7 +57,7 @@ func New(c aws.Config, outputs map[string]string, file string) *Account {
 	db := awsclients.DynamoDB(c)
 	return &Account{
 		file: file, baseURL: outputs["ApiBaseUrl"], files: files.NewManager(awsclients.S3(c), outputs["FilesBucketName"]),
-		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
+		registry: auth.NewRegistry(db, outputs["AccessTableName"]), verifier: auth.NewVerifier(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
 	}
 }
 
@@ -104,6 +105,21 @@ func (a *Account) Ensure(ctx context.Context) (Facts, error) {
 	values := facts.variables(0)
 	facts.Parameters = map[string]string{"SyncJobId": values["JOB"], "FileId": values["FILE"], "WorkspaceId": values["WORKSPACE"]}
 	return facts, write(a.file, facts)
+}
+
+// Rejected reports whether the service rejects one of the account's keys: it is disabled or
+// deleted, or the account is suspended.
+func (a *Account) Rejected(ctx context.Context, f Facts) (bool, error) {
+	for _, key := range []string{f.ManagementKey, f.APIKey} {
+		_, err := a.verifier.Verify(ctx, auth.HashKey(key))
+		if _, ok := errors.AsType[*auth.Rejection](err); ok {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 func (f *Facts) check() error {

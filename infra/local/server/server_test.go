@@ -295,6 +295,23 @@ func TestADeletedDemoWorkspace(t *testing.T) {
 	}
 }
 
+// The printed calls get 401 after the demo's key is disabled, so the next start says so.
+func TestADisabledDemoKey(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	e := start(t, o)
+	stack, err := kit.OpenStack(t.Context(), filepath.Join(o.State, "stack.json"))
+	kit.Must(t, err)
+	kit.Must(t, auth.NewRegistry(stack.DynamoDB, stack.Access).DisableKey(t.Context(), e.Demo.AccountID, auth.HashKey(e.Demo.ManagementKey)))
+	stop(t, e)
+	var warnings strings.Builder
+	o.Warnings = &warnings
+	stop(t, start(t, o))
+	if !strings.Contains(warnings.String(), "get 401") {
+		t.Errorf("warnings: %q", warnings.String())
+	}
+}
+
 // Nothing is damaged if the user may not write: a reset would be the wrong advice.
 func TestAFolderThatCannotBeWritten(t *testing.T) {
 	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS} {

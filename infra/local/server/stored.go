@@ -77,8 +77,18 @@ func (s *Server) openDemo(ctx context.Context, outputs map[string]string) error 
 	if renewed {
 		_, _ = fmt.Fprintln(s.options.Warnings, "The demo account's workspace is deleted. This is another demo account.")
 	}
-	s.Demo, err = s.account.Ensure(ctx)
-	return err
+	if s.Demo, err = s.account.Ensure(ctx); err != nil {
+		return err
+	}
+	rejected, err := s.account.Rejected(ctx, s.Demo)
+	if err != nil {
+		return fmt.Errorf("demo account: %w", err)
+	}
+	if rejected {
+		_, _ = fmt.Fprintf(s.options.Warnings, "A key of the demo account is disabled or deleted, or the account is suspended: calls with it get 401.\n"+
+			"`make admin ARGS='account enable %s'` ends a suspension; `make admin ARGS='key create mine --kind management'` makes a key.\n", s.Demo.AccountID)
+	}
+	return nil
 }
 
 // writeStack writes what other programs on this machine need, such as the operator's
