@@ -28,42 +28,9 @@ import (
 	"signalbox.dev/shared/auth"
 )
 
-// All idle connections to AWS are kept, so callers reuse them.
-func TestConnectionsAreReused(t *testing.T) {
-	const callers = 64
-	t.Setenv("AWS_REGION", "us-east-1")
-	var opened atomic.Int64
-	var all sync.WaitGroup // each caller has a connection once all their requests are here
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		all.Done()
-		all.Wait()
-	}))
-	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			opened.Add(1)
-		}
-	}
-	server.Start()
-	defer server.Close()
-	c, err := configureAWS(t.Context(), config{MaxConnections: callers})
-	kit.Must(t, err)
-	for range 2 {
-		all.Add(callers)
-		together(callers, func(int) {
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil) // it is legal
-			if response, err := c.HTTPClient.Do(r); err != nil || response.Body.Close() != nil {
-				t.Error(err)
-			}
-		})
-	}
-	if n := opened.Load(); n != callers {
-		t.Errorf("%d connections for %d callers", n, callers)
-	}
-}
-
 // dynamoDBOverTLS passes calls to the engine and repeats its answers: no row changes here,
 // and the engine is slower than DynamoDB. slow is the least pause before an answer.
-func dynamoDBOverTLS(t *testing.T, f *fixture, slow *atomic.Int64) *httptest.Server {
+func dynamoDBOverTLS(t *testing.T, f *fixture, connections, slow *atomic.Int64) *httptest.Server {
 	t.Helper()
 	engine, err := url.Parse(*dynamodb.NewFromConfig(f.engines.Config).Options().BaseEndpoint)
 	kit.Must(t, err)
@@ -92,15 +59,20 @@ func dynamoDBOverTLS(t *testing.T, f *fixture, slow *atomic.Int64) *httptest.Ser
 		maps.Copy(w.Header(), answer.Header())
 		_, _ = w.Write(answer.Body.Bytes())
 	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of broken handshakes
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server
 }
 
-// As many callers as Envoy's breaker admits, each of an account of its own: while DynamoDB
-// answers in 300 to 700 ms, all of them leave the authorizer within the memory of the examples
-// in deploy.
+// As many callers as Envoy's breaker admits, each of an account of its own: 64 of them are
+// served, and reuse their connections to DynamoDB. While it answers in 300 to 700 ms, all of
+// them leave the authorizer within the memory of the examples in deploy.
 func TestManyCallers(t *testing.T) {
 	const callers, most = 512, 256 << 20
 	// A binary older than its source would be tested in vain.
@@ -108,8 +80,8 @@ func TestManyCallers(t *testing.T) {
 		t.Fatalf("building the authorizer: %v\n%s", err, out)
 	}
 	f := newFixture(t)
-	var slow atomic.Int64
-	server := dynamoDBOverTLS(t, f, &slow)
+	var connections, slow atomic.Int64
+	server := dynamoDBOverTLS(t, f, &connections, &slow)
 	tokens := make([]string, callers)
 	together(16, func(first int) {
 		registry := auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access)
@@ -134,26 +106,44 @@ func TestManyCallers(t *testing.T) {
 		t.Errorf("a core dump is possible: %s", limits)
 	}
 	client := onSocket(folder + "/socket")
-	var answered, served atomic.Int64
-	for _, least := range []time.Duration{0, 300 * time.Millisecond} { // the second time the keys are known, so a request makes all its reads at once
-		slow.Store(int64(least))
-		served.Store(0)
+	plans := func(callers, requests int) (answered, served int64) {
+		var all, good atomic.Int64
 		together(callers, func(i int) {
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://router/plan", strings.NewReader(`{"model":"m"}`)) // it is legal
-			r.Header.Set("Authorization", "Bearer "+tokens[i])
-			response, err := client.Do(r)
-			if err != nil { // on a busy machine a request's header may be too late
-				return
-			}
-			_ = response.Body.Close()
-			answered.Add(1)
-			if response.StatusCode == http.StatusOK {
-				served.Add(1)
+			for range requests {
+				r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://router/plan", strings.NewReader(`{"model":"m"}`)) // it is legal
+				r.Header.Set("Authorization", "Bearer "+tokens[i])
+				response, err := client.Do(r)
+				if err != nil { // on a busy machine a request's header may be too late
+					continue
+				}
+				_ = response.Body.Close()
+				all.Add(1)
+				if response.StatusCode == http.StatusOK {
+					good.Add(1)
+				}
 			}
 		})
+		return all.Load(), good.Load()
 	}
-	if answered.Load() < callers/2 {
-		t.Errorf("%d of %d requests have a response", answered.Load(), 2*callers)
+	// On a busy machine some reads are late, and each closes its connection. In one calm
+	// round there are none; with the SDK's ten idle connections every round has about 750.
+	const some, requests = 64, 4
+	for round := 1; ; round++ {
+		before := connections.Load()
+		_, served := plans(some, requests)
+		opened := connections.Load() - before
+		if served == some*requests && opened <= some {
+			break
+		}
+		if round == 20 {
+			t.Fatalf("round %d: %d of %d requests are served, with %d new connections", round, served, some*requests, opened)
+		}
+	}
+	plans(callers, 1) // from now on the keys are known, so a request makes all its reads at once
+	slow.Store(int64(300 * time.Millisecond))
+	answered, served := plans(callers, 1)
+	if answered < callers/4 {
+		t.Errorf("%d of %d requests have a response", answered, callers)
 	}
 	response, err := client.Get("http://router/metrics")
 	kit.Must(t, err)
@@ -164,5 +154,5 @@ func TestManyCallers(t *testing.T) {
 	if _, err := fmt.Sscan(after, &memory); err != nil || memory > most {
 		t.Errorf("%.0f bytes of memory, %v", memory, err)
 	}
-	t.Logf("%d of %d requests in the brown-out; %.0f MB", served.Load(), callers, memory/1e6)
+	t.Logf("%d of %d requests in the brown-out; %.0f MB", served, callers, memory/1e6)
 }
