@@ -111,8 +111,11 @@ const relistAttempts = 5
 func (s *session) relist(ctx context.Context, account ids.Account, hash ids.KeyHash, change func([]ids.KeyHash) []ids.KeyHash) (r relisted, err error) {
 	changed := 0
 	for range relistAttempts {
-		r, err = s.relistOnce(ctx, account, hash, change)
-		changed += r.changed
+		var next relisted
+		if next, err = s.relistOnce(ctx, account, hash, change); next.holding != nil { // the lists were read
+			r = next
+		}
+		changed += next.changed
 		if !errors.Is(err, byok.ErrChanged) {
 			break
 		}
