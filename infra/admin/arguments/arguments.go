@@ -167,7 +167,10 @@ func Reorder(args []string, flags []*kong.Flag) []string {
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
 func AsksForJSON(args []string) (asks bool) {
 	for i, arg := range args {
-		switch strings.ToLower(arg) { // kong reads --json=YES, too
+		if value, ok := strings.CutPrefix(arg, "--json="); ok {
+			arg = "--json=" + strings.ToLower(value) // as kong does
+		}
+		switch arg {
 		case "--json", "--json=true", "--json=1", "--json=yes", "--output=json", "-ojson":
 			asks = true
 		case "--json=false", "--json=0", "--json=no":
