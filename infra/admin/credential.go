@@ -156,7 +156,7 @@ func limits(c byok.Settings) string {
 func (c credentialList) Run(ctx context.Context, s *session) error {
 	at := search{Account: c.Account, Workspace: c.Workspace}
 	if !c.AllWorkspaces {
-		workspace, err := s.workspace(ctx, c.scope)
+		workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if c.ID == "" {
 		c.ID = ids.NewFile()
 	}
-	workspace, err := s.workspace(ctx, c.scope)
+	workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err == nil {
 		err = c.upload(ctx, s, workspace)
 	}
@@ -91,7 +91,7 @@ func (c fileUpload) undo(ctx context.Context, s *session, to ids.Workspace) erro
 }
 
 func (c fileList) Run(ctx context.Context, s *session) error {
-	workspace, err := s.workspace(ctx, c.scope)
+	workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 
 func (c fileDelete) Run(ctx context.Context, s *session) error {
 	var receipt files.Receipt
-	workspace, err := s.workspace(ctx, c.scope)
+	workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err == nil {
 		effect := fmt.Sprintf("removes every version of %s of workspace %s for good", c.ID, workspace.ID)
 		if err := c.confirm(ctx, s, effect, string(c.ID)); err != nil {

@@ -78,15 +78,15 @@ type planRow struct {
 }
 
 func (c credentialPlan) Run(ctx context.Context, s *session) error {
-	planned := c.scope
+	planned := c.Workspace
 	if c.APIKeyHash != "" {
 		key, err := c.caller(ctx, s)
 		if err != nil {
 			return err
 		}
-		c.APIKeyHash, planned.Workspace = arguments.HashPrefix(key.Hash), key.Workspace
+		c.APIKeyHash, planned = arguments.HashPrefix(key.Hash), key.Workspace
 	}
-	workspace, err := s.workspace(ctx, planned)
+	workspace, err := s.registry.FindWorkspace(ctx, c.Account, planned)
 	if err != nil {
 		return err
 	}

@@ -100,11 +100,6 @@ func (s *session) readAccess(ctx context.Context) (*auth.Survey, error) {
 	return auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
 }
 
-// workspace finds the workspace that a command means, deleted or not.
-func (s *session) workspace(ctx context.Context, p scope) (auth.Workspace, error) {
-	return s.registry.FindWorkspace(ctx, p.Account, p.Workspace)
-}
-
 // record writes an audit line to the file and to standard error. If the file has it, a terminal
 // gets one line for all of them at the end. Only the JSON form has the
 // error, because people read it in the command's last line.

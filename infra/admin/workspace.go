@@ -95,19 +95,15 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 }
 
 func (c workspaceShow) Run(ctx context.Context, s *session) error {
-	found, err := c.find(ctx, s)
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
 	if err != nil {
 		return err
 	}
 	return output.One(s.out, viewWorkspace(found))
 }
 
-func (c oneWorkspace) find(ctx context.Context, s *session) (auth.Workspace, error) {
-	return s.registry.FindWorkspace(ctx, c.Account, c.ID)
-}
-
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
-	_, err := c.find(ctx, s) // the write's condition does not see every damage
+	_, err := s.registry.FindWorkspace(ctx, c.Account, c.ID) // the write's condition does not see every damage
 	if err == nil {
 		err = s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
 	}
@@ -116,7 +112,7 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 }
 
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
-	found, err := c.find(ctx, s)
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
 	if err == nil {
 		if err := c.begin(ctx, s, found, "workspace.delete", "deletes %s and disables every key bound to it"); err != nil {
 			return err
@@ -262,7 +258,7 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 // Run does in one act what a deletion, a purge and deletions of keys do.
 func (c workspaceErase) Run(ctx context.Context, s *session) error {
 	removed := removal{Account: c.Account, ID: c.ID}
-	found, err := c.find(ctx, s)
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
 	if err == nil {
 		if err := c.begin(ctx, s, found, "workspace.erase", "removes for good %s, its credentials, its files and every key bound to it"); err != nil {
 			return err
@@ -276,7 +272,7 @@ func (c oneWorkspace) erase(ctx context.Context, s *session, removed *removal) e
 	if err := s.registry.DeleteWorkspace(ctx, c.Account, c.ID); err != nil {
 		return err
 	}
-	found, err := c.find(ctx, s)
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
 	if err != nil {
 		return err
 	}
@@ -295,7 +291,7 @@ func (r removal) report(ctx context.Context, s *session, action string, err erro
 }
 
 func (c oneWorkspace) findDeleted(ctx context.Context, s *session) (auth.Workspace, error) {
-	found, err := c.find(ctx, s)
+	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
 	if err == nil && found.DeletedAt.IsZero() {
 		return auth.Workspace{}, errLive
 	}
