@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"golang.org/x/sync/errgroup"
 
@@ -32,7 +31,6 @@ import (
 // own.
 type move struct {
 	*fixture
-	db        *dynamodb.Client
 	kms       *kms.Client
 	own, next string
 }
@@ -40,22 +38,16 @@ type move struct {
 func newMove(t *testing.T, credentials int) *move {
 	t.Helper()
 	d := newApart(t)
-	m := &move{fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), kms: kms.NewFromConfig(d.engines.Config), own: d.engines.Key(t), next: d.engines.Key(t)}
+	m := &move{fixture: d, kms: kms.NewFromConfig(d.engines.Config), own: d.engines.Key(t), next: d.engines.Key(t)}
 	d.engines.KeyARN = m.own
 	m.writeStack()
 	var all errgroup.Group
 	all.SetLimit(8)
 	for range credentials {
-		all.Go(func() error { m.create(); return nil })
+		all.Go(func() error { m.seal(ids.New[ids.Workspace](), "n"); return nil })
 	}
 	_ = all.Wait()
 	return m
-}
-
-// create stores a credential like the API, in a new workspace.
-func (m *move) create() ids.Credential {
-	m.Helper()
-	return m.seal(ids.New[ids.Workspace](), "n")
 }
 
 // deploy makes the next key the one that seals new credentials.
@@ -238,7 +230,7 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	foreign := m.sealing
 	planted := map[ids.Credential]bool{}
 	for range failuresInARow + 2 {
-		planted[m.create()] = true
+		planted[m.seal(ids.New[ids.Workspace](), "n")] = true
 	}
 	m.deploy()
 	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "refused") {
