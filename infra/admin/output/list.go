@@ -61,7 +61,6 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 	return nil
 }
 
-// columnOf returns the column with the title.
 func columnOf[T any](o Writer, rows []T, title string) (c column) {
 	for field := range reflect.TypeFor[T]().Fields() {
 		tag, ok := field.Tag.Lookup("list")

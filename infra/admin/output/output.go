@@ -58,7 +58,6 @@ func One(o Writer, row any, more ...Line) error {
 	return err
 }
 
-// cell returns a value as text.
 func cell(v reflect.Value) string {
 	switch is := v.Kind(); {
 	case is == reflect.Pointer && v.IsNil():
