@@ -89,19 +89,12 @@ func stop(t *testing.T, e *server.Server) {
 	}
 }
 
-// clientOf returns a client of the local server.
-func clientOf(base string) *client.Client {
-	c := client.New(base, 1)
-	c.Check = func(testing.TB, client.Request, client.Response) {}
-	return c
-}
-
 func getJob(e *server.Server, status syncjobs.Status) client.Request {
-	return clientOf(e.BaseURL).Get(string(e.Demo.SyncJobs[status])).As(e.Demo.ManagementKey)
+	return client.New(e.BaseURL, 1).Get(string(e.Demo.SyncJobs[status])).As(e.Demo.ManagementKey)
 }
 
 func deleteFile(e *server.Server, i int) client.Request {
-	return clientOf(e.BaseURL).Delete(string(e.Demo.Files[e.Demo.WorkspaceID][i])).As(e.Demo.APIKey)
+	return client.New(e.BaseURL, 1).Delete(string(e.Demo.Files[e.Demo.WorkspaceID][i])).As(e.Demo.APIKey)
 }
 
 // wantServing sends the demo account's request of each operation, and returns how many
@@ -153,7 +146,7 @@ func TestServer(t *testing.T) {
 		_ = l.Close()
 	}
 	for _, host := range hosts {
-		clientOf(strings.Replace(e.BaseURL, "127.0.0.1", host, 1)).Unrouted(http.MethodGet, "/nothing").Do(t).Is(t, http.StatusNotFound)
+		client.New(strings.Replace(e.BaseURL, "127.0.0.1", host, 1), 1).Unrouted(http.MethodGet, "/nothing").Do(t).Is(t, http.StatusNotFound)
 	}
 	// .ci/sam tests the files for `sam local`. Its proxy refuses a page of another site.
 	var environment map[string]map[string]string
@@ -164,7 +157,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	proxy := strings.Replace(environment["GetSyncJobFunction"]["AWS_ENDPOINT_URL_DYNAMODB"], samlocal.Host, "127.0.0.1", 1)
-	clientOf(proxy).Post("{}").As("Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,").Do(t).Is(t, http.StatusForbidden)
+	client.New(proxy, 1).Post("{}").As("Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,").Do(t).Is(t, http.StatusForbidden)
 	checkFacts(t, e, o.State)
 	checkRefusals(t, e, o)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -114,7 +114,9 @@ func (r Request) Do(t testing.TB) Response {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Client.Check(t, r, got)
+	if r.Client.Check != nil {
+		r.Client.Check(t, r, got)
+	}
 	return got
 }
 
