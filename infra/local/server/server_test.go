@@ -1,4 +1,4 @@
-package server_test
+package server
 
 import (
 	"context"
@@ -24,7 +24,6 @@ import (
 	"signalbox.dev/infra/local/child/childtest"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/samlocal"
-	"signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/client"
 	"signalbox.dev/shared/auth"
@@ -46,7 +45,7 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	filled = filepath.Join(dir, "state")
-	e, err := server.Start(context.Background(), inState(filled))
+	e, err := Start(context.Background(), inState(filled))
 	if err == nil {
 		err = e.Close()
 	}
@@ -57,13 +56,13 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-func inState(folder string) server.Options {
-	return server.Options{Root: "../../..", State: folder}
+func inState(folder string) Options {
+	return Options{Root: "../../..", State: folder}
 }
 
 // options returns those of a local server of the project's own template with a copy of
 // the filled state folder.
-func options(t *testing.T) server.Options {
+func options(t *testing.T) Options {
 	t.Helper()
 	o := inState(filepath.Join(t.TempDir(), "state"))
 	// Extended attributes are part of the state.
@@ -73,33 +72,33 @@ func options(t *testing.T) server.Options {
 	return o
 }
 
-func start(t *testing.T, o server.Options) *server.Server {
+func start(t *testing.T, o Options) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
-	e, err := server.Start(ctx, o)
+	e, err := Start(ctx, o)
 	kit.Must(t, err)
 	return e
 }
 
-func stop(t *testing.T, e *server.Server) {
+func stop(t *testing.T, e *Server) {
 	t.Helper()
 	if err := e.Close(); err != nil {
 		t.Errorf("closing: %v", err)
 	}
 }
 
-func getJob(e *server.Server, status syncjobs.Status) client.Request {
+func getJob(e *Server, status syncjobs.Status) client.Request {
 	return client.New(e.BaseURL, 1).Get(string(e.Demo.SyncJobs[status])).As(e.Demo.ManagementKey)
 }
 
-func deleteFile(e *server.Server, i int) client.Request {
+func deleteFile(e *Server, i int) client.Request {
 	return client.New(e.BaseURL, 1).Delete(string(e.Demo.Files[e.Demo.WorkspaceID][i])).As(e.Demo.APIKey)
 }
 
 // wantServing sends the demo account's request of each operation, and returns how many
 // these are. One of them deletes the file 1.
-func wantServing(t *testing.T, e *server.Server) int {
+func wantServing(t *testing.T, e *Server) int {
 	t.Helper()
 	requests, err := e.Demo.Requests()
 	kit.Must(t, err)
@@ -174,7 +173,7 @@ func TestServer(t *testing.T) {
 }
 
 // checkFacts checks the file that other programs read.
-func checkFacts(t *testing.T, e *server.Server, state string) {
+func checkFacts(t *testing.T, e *Server, state string) {
 	t.Helper()
 	var facts demo.Facts
 	readPrivate(t, filepath.Join(state, "demo.json"), &facts)
@@ -205,19 +204,19 @@ func readPrivate(t *testing.T, path string, into any) {
 
 // checkRefusals checks that no second server starts beside the running one with
 // its state or port. What the command's options refuse is tested there.
-func checkRefusals(t *testing.T, running *server.Server, o server.Options) {
+func checkRefusals(t *testing.T, running *Server, o Options) {
 	t.Helper()
 	_, port, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(running.BaseURL, "http://"), "/api/v1"), ":")
 	taken, err := strconv.Atoi(port)
 	kit.Must(t, err)
 	samePort, noTemplate := inState(t.TempDir()), inState(t.TempDir())
 	samePort.Port, noTemplate.Root = taken, "nowhere"
-	for want, o := range map[string]server.Options{
+	for want, o := range map[string]Options{
 		"another local server uses " + o.State + " (" + running.BaseURL + ", process " + strconv.Itoa(os.Getpid()) + ")": o,
 		"port " + port + " is taken; choose another: make run PORT=":                                                     samePort,
 		"reading the template": noTemplate,
 	} {
-		if started, err := server.Start(t.Context(), o); err == nil {
+		if started, err := Start(t.Context(), o); err == nil {
 			stop(t, started)
 			t.Errorf("it started; want %q", want)
 		} else if !strings.Contains(err.Error(), want) {
@@ -258,7 +257,7 @@ func TestDamagedState(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), startTime)
 			defer cancel()
-			e, err := server.Start(ctx, o)
+			e, err := Start(ctx, o)
 			if err == nil {
 				wantServing(t, e)
 				stop(t, e)
@@ -307,8 +306,9 @@ func TestADisabledDemoKey(t *testing.T) {
 
 // Nothing is damaged if the user may not write: a reset would be the wrong advice.
 func TestAFolderThatCannotBeWritten(t *testing.T) {
+	s := &Server{options: Options{State: t.TempDir()}, used: true}
 	for _, cause := range []error{syscall.EACCES, syscall.EPERM, syscall.EROFS} {
-		err := server.Advise(t.Context(), t.TempDir(), &fs.PathError{Op: "open", Path: "lock", Err: cause})
+		err := s.advise(t.Context(), &fs.PathError{Op: "open", Path: "lock", Err: cause})
 		if !errors.Is(err, cause) || strings.Contains(err.Error(), "reset") || !strings.Contains(err.Error(), "cannot be written") {
 			t.Errorf("%v: %v", cause, err)
 		}
@@ -361,12 +361,12 @@ func TestChoiceOfDynamoDB(t *testing.T) {
 		for file, text := range c.kept {
 			kit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
 		}
-		got, err := server.ChooseDynamoDB(server.Options{State: state, DynamoDB: c.asked})
+		got, err := chooseDynamoDB(Options{State: state, DynamoDB: c.asked})
 		switch {
 		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 			t.Errorf("%s: %v, want %q", name, err, c.err)
-		case c.err == "" && (err != nil || got != c.want):
-			t.Errorf("%s: %q %v, want %q", name, got, err, c.want)
+		case c.err == "" && (err != nil || got.Endpoint != c.want):
+			t.Errorf("%s: %q %v, want %q", name, got.Endpoint, err, c.want)
 		}
 	}
 }
