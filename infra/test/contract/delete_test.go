@@ -68,7 +68,7 @@ func TestDeletesAtOnce(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if n.exists(t, n.workspace, file) {
+	if n.Bucket().Look(t, objectKey(n.workspace, file)).Left > 0 {
 		t.Error("the file is still there")
 	}
 }

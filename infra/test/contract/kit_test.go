@@ -220,9 +220,3 @@ func (n tenant) upload(t *testing.T, workspace, id string) {
 	t.Helper()
 	n.Bucket().Put(t, objectKey(workspace, id), "the file's content")
 }
-
-// exists reports whether the file has any version or delete marker.
-func (n tenant) exists(t *testing.T, workspace, file string) bool {
-	t.Helper()
-	return n.Bucket().Look(t, objectKey(workspace, file)).Left > 0
-}
