@@ -52,13 +52,6 @@ func (r Response) Failure() (Failure, error) {
 	return f, nil
 }
 
-// Credential decodes a 201.
-func (r Response) Credential() (Credential, error) {
-	var body struct{ Data Credential }
-	err := json.Unmarshal(r.Body, &body)
-	return body.Data, err
-}
-
 // Issues returns the paths of the issues of a 400, sorted.
 func (r Response) Issues() []string {
 	var paths []string
@@ -100,9 +93,9 @@ func (r Response) Refuses(t testing.TB, paths ...string) {
 // Created fails the test unless the response is a 201, and decodes it.
 func (r Response) Created(t testing.TB) Credential {
 	t.Helper()
-	c, err := r.Is(t, http.StatusCreated).Credential()
-	if err != nil {
+	var body struct{ Data Credential }
+	if err := json.Unmarshal(r.Is(t, http.StatusCreated).Body, &body); err != nil {
 		t.Fatalf("decoding %q: %v", r.Body, err)
 	}
-	return c
+	return body.Data
 }
