@@ -53,12 +53,6 @@ func (a Tenant) Disable(t testing.TB, token string) {
 	Must(t, a.Registry.DisableKey(t.Context(), a.ID, auth.HashKey(token)))
 }
 
-// Delete deletes an API key of the account.
-func (a Tenant) Delete(t testing.TB, token string) {
-	t.Helper()
-	Must(t, a.Registry.DeleteKey(t.Context(), a.ID, auth.HashKey(token)))
-}
-
 // DisabledKey makes a management key and disables it.
 func (a Tenant) DisabledKey(t testing.TB) string {
 	t.Helper()
@@ -71,7 +65,7 @@ func (a Tenant) DisabledKey(t testing.TB) string {
 func (a Tenant) DeletedKey(t testing.TB) string {
 	t.Helper()
 	token := a.ManagementKey(t)
-	a.Delete(t, token)
+	Must(t, a.Registry.DeleteKey(t.Context(), a.ID, auth.HashKey(token)))
 	return token
 }
 
