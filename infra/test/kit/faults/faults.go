@@ -17,15 +17,11 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
 	"signalbox.dev/infra/test/awsmodel"
 )
-
-// Client sends requests; the SDK's HTTP clients and http.Client do.
-type Client interface {
-	Do(*http.Request) (*http.Response, error)
-}
 
 // Fault happens to one attempt of a call. A fault that does not call apply leaves the
 // engine untouched.
@@ -89,7 +85,7 @@ func read(r *http.Request) (Call, error) {
 // Transport is an HTTP client for the SDK that fails by its rules. It may be used
 // by several goroutines.
 type Transport struct {
-	next Client
+	next aws.HTTPClient
 
 	mu    sync.Mutex
 	rules []Rule
@@ -98,7 +94,7 @@ type Transport struct {
 
 // Wrap returns a transport before the client that sends the requests; nil means a new
 // client of the SDK.
-func Wrap(next Client) *Transport {
+func Wrap(next aws.HTTPClient) *Transport {
 	if next == nil {
 		next = awshttp.NewBuildableClient()
 	}
