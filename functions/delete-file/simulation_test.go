@@ -274,9 +274,9 @@ func askRates(w *sim.World) {
 	}
 	w.Ask("429", e)
 	const interval = 8571428572 // nanoseconds, rounded up
-	w.Wait(interval - 1)
+	time.Sleep(interval - 1)
 	w.Ask("429", e)
-	w.Wait(1)
+	time.Sleep(time.Nanosecond)
 	w.Ask("404", e)
 	w.Ask("429", e)
 }

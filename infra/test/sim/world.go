@@ -212,9 +212,6 @@ func (w *World) Name(id, name string) { w.names[id] = name }
 
 func hashOf(token string) string { return string(auth.HashKey(token)) }
 
-// Wait lets virtual time pass before the run.
-func (w *World) Wait(d time.Duration) { time.Sleep(d) }
-
 // Rows are the rows of a table: access, credentials, sync-jobs or control.
 func (w *World) Rows(table string) kit.Rows { return kit.Rows{DB: w.Direct.DB, Table: table} }
 
