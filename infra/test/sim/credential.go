@@ -234,7 +234,8 @@ func (w *World) Supersede(name string, old, successor ids.Credential) {
 		w.credentials.rotations = &rotationJudge{world: w, successors: map[ids.Credential][]ids.Credential{}}
 		w.eachStep = append(w.eachStep, w.credentials.rotations.check)
 	}
-	w.credentials.rotations.add(old, successor)
+	successors := w.credentials.rotations.successors
+	successors[old] = append(successors[old], successor)
 	w.acts(act{
 		name: name,
 		run: func(ctx context.Context, c Clients) error {
@@ -255,10 +256,6 @@ type rotationJudge struct {
 	world      *World
 	successors map[ids.Credential][]ids.Credential
 	was        map[ids.Credential]position
-}
-
-func (j *rotationJudge) add(old, successor ids.Credential) {
-	j.successors[old] = append(j.successors[old], successor)
 }
 
 func (j *rotationJudge) check() {

@@ -230,7 +230,5 @@ func (w *World) repair(ctx context.Context, c Clients) error {
 	if survey.Workspaces[w.Tenant.Workspace].Next[provider] < next {
 		failed = append(failed, c.Registry.RaiseCounter(ctx, w.Tenant.Workspace, provider, next))
 	}
-	return errors.Join(slices.DeleteFunc(failed, isNeedless)...)
+	return errors.Join(slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, auth.ErrNeedless) })...)
 }
-
-func isNeedless(err error) bool { return errors.Is(err, auth.ErrNeedless) }
