@@ -150,17 +150,12 @@ func Answer(r *http.Request, e *Error) *http.Response {
 	return respond(r, e.Status, out)
 }
 
-func encode(out any) []byte {
+// respond writes a response in the JSON protocol of DynamoDB and KMS.
+func respond(r *http.Request, status int, out any) *http.Response {
 	body, err := json.Marshal(out)
 	if err != nil {
 		panic(fmt.Sprintf("the model's JSON: %v", err))
 	}
-	return body
-}
-
-// respond writes a response in the JSON protocol of DynamoDB and KMS.
-func respond(r *http.Request, status int, out any) *http.Response {
-	body := encode(out)
 	return Response(r, status, http.Header{
 		"X-Amzn-Requestid": {rand.Text()}, "Content-Type": {r.Header.Get("Content-Type")}, "X-Amz-Crc32": {fmt.Sprint(crc32.ChecksumIEEE(body))},
 	}, body)

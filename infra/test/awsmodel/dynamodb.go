@@ -46,10 +46,8 @@ func (w *World) table(name string) (table, error) {
 	return t, nil
 }
 
-// sorted returns the keys of all items in the order in which DynamoDB reads them.
-func (t table) sorted() []primaryKey { return slices.SortedFunc(maps.Keys(t), inOrderOfReads) }
-
-// inOrderOfReads compares by a hash of the partition key, then by the sort key.
+// inOrderOfReads is the order in which DynamoDB reads items: by a hash of the partition key,
+// then by the sort key.
 func inOrderOfReads(a, b primaryKey) int {
 	if a.pk == b.pk {
 		return strings.Compare(a.sk, b.sk)
@@ -194,7 +192,7 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 		return nil, err
 	}
 	start := keyOf(in.ExclusiveStartKey)
-	keys := slices.DeleteFunc(t.sorted(), func(k primaryKey) bool {
+	keys := slices.DeleteFunc(slices.SortedFunc(maps.Keys(t), inOrderOfReads), func(k primaryKey) bool {
 		return !has(k) || in.ExclusiveStartKey != nil && inOrderOfReads(k, start) <= 0
 	})
 	items, read, bytes := []Item{}, 0, 0

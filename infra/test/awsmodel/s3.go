@@ -111,9 +111,6 @@ func readS3(r *http.Request, body []byte) (c call, err error) {
 	case asked.Has("versions"):
 		c.Operation = "ListObjectVersions"
 		in.bucketOperation = listVersions{asked}
-	case asked.Has("list-type"):
-		c.Operation = "ListObjectsV2" // only for the reader: the model lacks it
-		err = errors.New("the operation")
 	case asked.Has("delete"):
 		c.Operation = "DeleteObjects"
 		var deletes deleteObjects
