@@ -9,8 +9,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var errShape = errors.New("only the form that template.yaml uses is supported")
-
 // scope resolves the names of parameters, conditions and resources.
 type scope struct {
 	*Template
@@ -69,7 +67,7 @@ var arguments = map[string]int{"!If": 3, "!Equals": 2, "!Not": 1}
 // call evaluates an intrinsic function.
 func (s scope) call(n *yaml.Node) (any, error) {
 	if len(n.Content) != arguments[n.Tag] {
-		return nil, errShape
+		return nil, errors.New("only the form that template.yaml uses is supported")
 	}
 	switch n.Tag {
 	case "!Ref", "!GetAtt":
