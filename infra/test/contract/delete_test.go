@@ -50,7 +50,10 @@ func TestBurstIsExact(t *testing.T) {
 	}
 	del("no-file").As(n.management).Do(t).Is(t, http.StatusNotFound)
 	n.Disable(t, n.standard)
-	del("no-file").As(n.standard).Do(t).Because(t, "disabled")
+	refused, err := del("no-file").As(n.standard).Do(t).Is(t, http.StatusUnauthorized).Failure()
+	if err != nil || refused.Error.Metadata.Reason != "disabled" {
+		t.Errorf("a disabled key beyond its limit got %+v, %v", refused, err)
+	}
 }
 
 // TestDeletesAtOnce: if 40 requests delete a file, exactly one succeeds. Four keys

@@ -72,14 +72,6 @@ func (r Response) Is(t testing.TB, status int) Response {
 	return r
 }
 
-// Because fails the test unless the response is a 401 with the reason.
-func (r Response) Because(t testing.TB, reason string) {
-	t.Helper()
-	if f, err := r.Is(t, http.StatusUnauthorized).Failure(); err != nil || f.Error.Metadata.Reason != reason {
-		t.Errorf("got reason %q, want %q", f.Error.Metadata.Reason, reason)
-	}
-}
-
 // Refuses fails the test unless the response is a 400 with issues at exactly
 // these paths, in any order.
 func (r Response) Refuses(t testing.TB, paths ...string) {
