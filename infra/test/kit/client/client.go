@@ -75,13 +75,9 @@ func (r Request) At(c *Client) Request {
 	return r
 }
 
-// Query adds parameters, not escaped.
-func (r Request) Query(parameters ...string) Request {
-	separator := "?"
-	if strings.Contains(r.Path, "?") {
-		separator = "&"
-	}
-	r.Path += separator + strings.Join(parameters, "&")
+// Query adds a query, not escaped.
+func (r Request) Query(query string) Request {
+	r.Path += "?" + query
 	return r
 }
 
