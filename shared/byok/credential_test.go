@@ -22,8 +22,8 @@ func TestIssues(t *testing.T) {
 		want   []string // path and reason
 	}{
 		"no change":              {func(*byok.New) {}, nil},
-		"longest key":            {func(n *byok.New) { n.Key = secret.New(make([]byte, 32768)) }, nil},
-		"key too long":           {func(n *byok.New) { n.Key = secret.New(make([]byte, 32769)) }, []string{"/key too_large"}},
+		"longest key":            {func(n *byok.New) { n.Key = secret.New([]byte(strings.Repeat("é", 16384))) }, nil},
+		"key too long":           {func(n *byok.New) { n.Key = secret.New([]byte(strings.Repeat("é", 16384) + "k")) }, []string{"/key too_large"}},
 		"last provider":          {func(n *byok.New) { n.Provider = "z-ai" }, nil},
 		"part of a provider":     {func(n *byok.New) { n.Provider = "open" }, []string{"/provider invalid"}},
 		"end of a provider":      {func(n *byok.New) { n.Provider = "enai" }, []string{"/provider invalid"}},

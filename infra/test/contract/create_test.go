@@ -112,15 +112,6 @@ func (n tenant) agrees(t *testing.T, member, value string) (allowed bool) {
 	return allowed
 }
 
-// TestTheKeysBytes: the limit of a key is in bytes, and a schema counts characters.
-func TestTheKeysBytes(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	key := func(characters int) string { return keyBody(`"` + strings.Repeat("é", characters) + `"`) }
-	post(key(16384)).As(n.management).Do(t).Is(t, http.StatusCreated)
-	post(key(16385)).As(n.management).Do(t).Refuses(t, "/key")
-}
-
 // TestProviders: the description has the slugs that the service accepts.
 func TestProviders(t *testing.T) {
 	t.Parallel()
