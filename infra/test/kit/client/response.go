@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,13 +32,11 @@ type Failure struct {
 	} `json:"error"`
 }
 
-// Credential is a created credential, without most of its settings.
+// Credential has the members of a created credential that tests read.
 type Credential struct {
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
-	Label     string    `json:"label"`
-	CreatedAt time.Time `json:"created_at"`
-	SortOrder int64     `json:"sort_order"`
+	ID        string `json:"id"`
+	Label     string `json:"label"`
+	SortOrder int64  `json:"sort_order"`
 }
 
 // Failure decodes an error, which has the response's status and request id.
