@@ -21,9 +21,7 @@ import (
 func TestCheckResponse(t *testing.T) {
 	t.Parallel()
 	spec, err := openapi.Load("../../../openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kit.Must(t, err)
 	const job = `{"data":{"id":"7c9e6679-7425-40de-944b-e07fc1f90ae7","status":"running",` +
 		`"synced_groups":null,"deleted_groups":null,"error_message":null,` +
 		`"created_at":"2025-08-24T10:30:00Z","started_at":"2025-08-24T10:30:02Z","finished_at":null}}`
