@@ -353,7 +353,7 @@ func strangers(t *testing.T, a *tenant) {
 
 // envoyMemory is the rule of routing.md, in MB: what Envoy needs for connections, and for
 // bodies of 4 MiB of known callers at once.
-func envoyMemory(connections, bodies int) int { return 70 + connections/9 + 16*bodies }
+func envoyMemory(connections, bodies int) int { return 70 + connections/6 + 16*bodies }
 
 // silence: connections that send nothing, or half a header, keep nobody out, and end.
 func silence(t *testing.T, a *tenant) {
