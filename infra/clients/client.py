@@ -11,10 +11,14 @@ It repeats requests by the rules of openapi.yaml, in "Repeating a request".
 import http.client
 import json
 import random
+import re
+import ssl
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
+
+LARGEST = 1 << 20  # bytes of an answer
+LONGEST_WAIT = 60  # seconds, whatever a Retry-After says
 
 
 class Refused(Exception):
@@ -26,20 +30,24 @@ class Refused(Exception):
 
     def __init__(self, status, error):
         super().__init__(f"{status} {error.get('message')}: {error.get('metadata')}")
-        self.status, self.metadata = status, error.get("metadata", {})
+        self.status, self.metadata = status, error.get("metadata") or {}
 
 
 class GaveUp(Exception):
-    """No try succeeded. After 429s alone nothing was done. Else the request may have had
-    its effect: call a create again within 24 hours, under the same idempotency key."""
+    """No try succeeded, or something else than the API answered. After 429s alone nothing was
+    done. Else the request may have had its effect: call a create again within 24 hours, under
+    the same idempotency key."""
 
 
 class Client:
     def __init__(self, url, key, sleep=time.sleep):
-        self.url, self.key, self.sleep = url, key, sleep
+        """Raises ValueError for http to another machine: the key would cross in clear text."""
+        self.url, self.key, self.sleep = url.rstrip("/"), key, sleep
+        if not re.match(r"https://|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)", url):
+            raise ValueError("the base URL begins with https://")
 
     def get_sync_job(self, job):
-        return self._call("GET", f"/scim/sync-jobs/{job}")["data"]
+        return self._call("GET", f"/scim/sync-jobs/{checked(job)}")["data"]
 
     def create_byok_key(self, credential, idempotency_key):
         """Stores one credential, however often it is called with both arguments the same.
@@ -49,41 +57,98 @@ class Client:
     def delete_file(self, file, workspace=None):
         """Returns whether this call, or an earlier try of it, deleted the file. After a try
         without an answer a 404 means that the file is gone."""
-        query = f"?workspace_id={workspace}" if workspace else ""
-        return self._call("DELETE", f"/files/{file}{query}") is not None
+        query = "" if workspace is None else f"?workspace_id={checked(workspace)}"
+        return self._call("DELETE", f"/files/{checked(file)}{query}") is not None
 
     def _call(self, method, path, body=None, idempotency_key=None):
-        headers = {"Authorization": f"Bearer {self.key}"}
+        headers = {"Authorization": f"Bearer {printable(self.key, 'API key')}"}
         if body is not None:
-            headers |= {"Content-Type": "application/json", "Idempotency-Key": idempotency_key}
+            headers |= {"Content-Type": "application/json", "Idempotency-Key": printable(idempotency_key, "idempotency key")}
         data = None if body is None else json.dumps(body).encode()
         unknown = False  # whether an earlier try may have had its effect
         for pause in (1, 2, 4, 8, 16, None):
             request = urllib.request.Request(self.url + path, data, headers, method=method)
-            status, answered, text = send(request)
-            if status in (200, 201):
-                return json.loads(text)
-            if status == 404 and method == "DELETE":
+            cause = None
+            try:
+                status, answered, text = send(request)
+            except (OSError, http.client.HTTPException) as error:
+                status, cause = 0, error
+                if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
+                    break
+            if status == (201 if method == "POST" else 200) and (answer := whole(method, text)):
+                return answer
+            if status == 429 or status == 0 or status >= 500:
+                unknown = unknown or status != 429
+            elif (error := member(text, "error")).get("code") != status or status == 404 and "x-amzn-ErrorType" in answered:
+                cause = "this is no answer of the API: look at the base URL and at proxies"
+                break
+            elif status == 404 and method == "DELETE":
                 return {} if unknown else None
-            if status == 400 and unknown and method == "POST":
+            elif status == 400 and unknown and method == "POST":
                 unknown = False  # the earlier try may have succeeded since: repeat once
-            elif 400 <= status < 500 and status != 429:
-                raise Refused(status, json.loads(text)["error"])
-            elif status != 429:
-                unknown = True
+            elif unknown:
+                cause = "an earlier try may have had its effect"
+                break
+            else:
+                raise Refused(status, error)
             if pause is not None:
-                wait = int(answered.get("Retry-After", 0)) if status == 429 else pause
+                after = str(answered.get("Retry-After")) if status == 429 else ""
+                wait = min(int(after), LONGEST_WAIT) if re.fullmatch("[0-9]{1,9}", after) else pause
                 self.sleep(wait + random.random())
-        raise GaveUp(f"{method} {urllib.parse.urlsplit(path).path}: the last status was {status or 'none'}")
+        message = f"{method} {path.partition('?')[0]}: the last status was {status or 'none'}" + (f": {cause}" if cause else "")
+        raise GaveUp(message) from (cause if isinstance(cause, Exception) else None)
+
+
+def checked(identifier):
+    """Returns an id for a URL. Our ids have these characters only; another one would make
+    another request."""
+    if identifier is None or not re.fullmatch("[A-Za-z0-9_-]+", str(identifier)):
+        raise ValueError("an id has letters, digits, _ and - only")
+    return identifier
+
+
+def printable(text, name):
+    """Returns a header's value. An error does not show it."""
+    if text is None or not re.fullmatch("[!-~]+", str(text)):
+        raise ValueError(f"the {name} is empty or has a blank, a line break or another unprintable character")
+    return text
+
+
+class Unprocessed(urllib.request.HTTPErrorProcessor):
+    """Returns each answer as it is. So no redirect is followed: it would carry the key to
+    another host."""
+
+    def http_response(self, request, response):
+        return response
+
+    https_response = http_response
 
 
 def send(request):
-    """Returns status, headers and body. The status is 0 if there was no answer."""
+    """Returns status, headers and body. It raises OSError or HTTPException without an answer."""
+    with urllib.request.build_opener(Unprocessed).open(request, timeout=35) as answer:
+        text = answer.read(LARGEST)
+        if answer.length:
+            raise http.client.IncompleteRead(text, answer.length)
+        return answer.status, answer.headers, text
+
+
+def whole(method, text):
+    """Returns a result that has its operation's form, else None."""
+    if method == "DELETE":
+        return {"deleted": True} if parsed(text).get("type") == "file_deleted" else None
+    return parsed(text) if "id" in member(text, "data") else None
+
+
+def member(text, name):
+    found = parsed(text).get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def parsed(text):
+    """Returns the JSON object of an answer, an empty one for anything else."""
     try:
-        with urllib.request.urlopen(request, timeout=35) as answer:
-            return answer.status, answer.headers, answer.read()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.headers, refused.read()
-    except (OSError, http.client.HTTPException):
-        return 0, {}, b""
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {}

@@ -3,13 +3,18 @@ Standard input is the demo account's demo.json."""
 
 import http.server
 import json
+import socketserver
+import ssl
 import sys
 import threading
 import time
 import unittest
+import unittest.mock
+import urllib.error
 import urllib.request
 import uuid
 
+import client
 from client import Client, GaveUp, Refused, send
 
 DEMO = json.load(sys.stdin)
@@ -94,6 +99,117 @@ class TestClient(unittest.TestCase):
         self.assertIn(429, Proxy.statuses)
         self.assertEqual(Proxy.statuses[-1], 404)
         self.assertGreaterEqual(self.slept[0], 1)
+
+
+FILE, JOB, WORKSPACE = "file_a", str(uuid.uuid4()), str(uuid.uuid4())
+CALLS = {
+    "GET": lambda api: api.get_sync_job(JOB),
+    "POST": lambda api: api.create_byok_key(CREDENTIAL, "once"),
+    "DELETE": lambda api: api.delete_file(FILE),
+}
+
+
+def raw(status, body=b"", *headers, length=None):
+    """Returns the bytes of an answer. Its Content-Length may be wrong."""
+    lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(body) if length is None else length}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def error(status, **metadata):
+    return json.dumps({"error": {"code": status, "message": "x", "metadata": metadata}}).encode()
+
+
+DELETED = raw(200, json.dumps({"id": FILE, "type": "file_deleted"}).encode())
+HTML = b"<html>Sign in</html>"
+# What a server that is not ours, or a network, answers; which calls; what they end in; after how many tries.
+HOSTILE = [
+    *((raw(status, HTML), CALLS, GaveUp, 1) for status in (200, 201, 204, 302, 400, 401, 403, 404, 407, 413)),
+    *((raw(status, HTML), CALLS, GaveUp, 6) for status in (429, 500, 502, 503)),
+    *((raw(status, error(status), length=999), CALLS, GaveUp, 6) for status in (200, 201, 401, 404, 429, 500)),
+    *((raw(403, body), CALLS, GaveUp, 1) for body in (b'{"message":"Forbidden"}', b"", b"[]", b'{"error":"no"}', b"[" * 99999, b"\xff\xfe", error(401))),
+    (raw(404, error(404), "x-amzn-ErrorType: MissingAuthenticationTokenException"), CALLS, GaveUp, 1),
+    (raw(404, error(404)), {"DELETE"}, False, 1),
+    (raw(404, error(404)), {"GET"}, Refused, 1),
+    (raw(401, b'{"error":{"code":401,"message":"x","metadata":null}}'), CALLS, Refused, 1),
+    *((raw(status, b"{}", "Location: {self}/stolen"), CALLS, GaveUp, 1) for status in (301, 302, 303, 307, 308)),
+    (raw(200, b"{}"), CALLS, GaveUp, 1),
+    (raw(200, b'{"data":{}}'), CALLS, GaveUp, 1),
+    (b"", CALLS, GaveUp, 6),
+    (b"SSH-2.0-x\r\n", CALLS, GaveUp, 6),
+    (raw(500) + DELETED, {"DELETE"}, GaveUp, 6),
+]
+
+
+class TestHostile(unittest.TestCase):
+    """Another server answers than ours."""
+
+    def setUp(self):
+        test = self
+
+        class Server(socketserver.StreamRequestHandler):
+            def handle(self):
+                first, size = self.rfile.readline(), 0
+                test.asked.append(first.split()[1].decode())
+                while (line := self.rfile.readline().strip()):
+                    size = int(line.split()[1]) if line.lower().startswith(b"content-length:") else size
+                self.rfile.read(size)
+                answer = test.answers.pop(0) if len(test.answers) > 1 else test.answers[0]
+                self.wfile.write(answer.replace(b"{self}", test.url.encode()))
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Server)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.asked, self.slept, self.answers = [], [], [b""]
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/api/v1"
+        self.api = Client(self.url + "/", "key", self.slept.append)
+
+    def test_an_answer_that_is_not_ours(self):
+        for answer, methods, end, tries in HOSTILE:
+            for method in methods:
+                with self.subTest(answer=answer[:120], method=method):
+                    self.asked.clear()
+                    self.answers = [answer]
+                    if end is False:
+                        self.assertIs(CALLS[method](self.api), False)
+                    else:
+                        self.assertRaises(end, CALLS[method], self.api)
+                    self.assertEqual(len(self.asked), tries, self.asked)
+                    self.assertFalse(any("stolen" in path for path in self.asked))
+
+    def test_a_retry_after_that_is_no_number(self):
+        for after, least, most in (("Thu, 01 Jan 2099 00:00:00 GMT", 1, 2), ("1.5", 1, 2), ("", 1, 2), ("-1", 1, 2), ("9" * 9, 60, 61), ("9" * 5000, 1, 2), ("7", 7, 8)):
+            self.slept.clear()
+            self.answers = [raw(429, error(429), f"Retry-After: {after}"), DELETED]
+            self.assertTrue(self.api.delete_file(FILE))
+            self.assertTrue(least <= self.slept[0] < most, (after, self.slept))
+
+    def test_a_refusal_after_a_lost_answer_may_have_had_an_effect(self):
+        self.answers = [b"", raw(401, error(401, reason="disabled"))]
+        self.assertRaises(GaveUp, CALLS["POST"], self.api)
+
+    def test_arguments(self):
+        for wrong in ("file_a?workspace_id=W", "../../byok", "a b", "a#b", "a/b", "a%2fb", "", "file_a\n", "\u0661"):
+            for call in (self.api.get_sync_job, self.api.delete_file, lambda workspace: self.api.delete_file(FILE, workspace)):
+                self.assertRaises(ValueError, call, wrong)
+        self.assertRaises(ValueError, self.api.delete_file, None)
+        self.assertRaises(ValueError, self.api.create_byok_key, CREDENTIAL, None)
+        for url in ("http://example.com/api/v1", "example.com/api/v1", "ftp://example.com/api/v1", "http://localhost:1@example.com/"):
+            self.assertRaises(ValueError, Client, url, "key")
+        for secret in ("xmarx\n", "", "xmar x", "xmar\u00e9"):
+            self.api.key = secret
+            with self.assertRaises(ValueError) as refused:
+                self.api.get_sync_job(JOB)
+            self.assertNotIn("mar", str(refused.exception))
+        self.assertEqual(self.asked, [])
+
+    def test_no_answer_names_its_cause(self):
+        wrong = urllib.error.URLError(ssl.SSLCertVerificationError("self-signed"))
+        for cause, tries in ((wrong, 1), (urllib.error.URLError(ConnectionRefusedError("refused")), 6)):
+            with unittest.mock.patch.object(client, "send", side_effect=cause) as sent, self.assertRaises(GaveUp) as gave_up:
+                CALLS["GET"](self.api)
+            self.assertEqual((sent.call_count, gave_up.exception.__cause__), (tries, cause))
+            self.assertIn(str(cause), str(gave_up.exception))
 
 
 unittest.main()
