@@ -145,6 +145,7 @@ func TestPairsOfSettings(t *testing.T) {
 	least := func(name string) int { return slices.Min(numbers(envoy, name)) }
 	greatest := func(name string) int { return slices.Max(numbers(envoy, name)) }
 	connections, breakers := slices.Max(numbers(valuesOf(envoy, "filters"), "max_connections")), numbers(valuesOf(envoy, "circuit_breakers"), "max_connections")
+	idle := numbers(valuesOf(envoy, "clusters"), "idle_timeout")
 	body, age, decided := int(c.MaxBodyBytes), int(c.PlanAge.Seconds()), int(requestTime.Seconds())
 	ecs, sidecar := files["deploy/ecs.yaml"], files["deploy/sidecar.yaml"]
 	for what, holds := range map[string]bool{
@@ -156,7 +157,8 @@ func TestPairsOfSettings(t *testing.T) {
 		"a plan lives for six attempts":                          age >= 6*greatest("per_try_timeout"),
 		"a stream may be silent for as long as an attempt":       least("stream_idle_timeout") > greatest("per_try_timeout"),
 		"the authorizer answers before Envoy gives it up":        decided < greatest("max_interval") && decided < greatest("timeout"),
-		"Envoy keeps connections longer than an ALB":             least("idle_timeout") > 60,
+		"Envoy keeps connections longer than an ALB":             slices.Min(numbers(valuesOf(envoy, "listeners"), "idle_timeout")) > 60,
+		"Envoy ends idle connections before a NAT does":          len(idle) == len(c.Providers) && slices.Max(idle) < 350,
 		"headers come before the body":                           least("request_headers_timeout") < least("request_timeout"),
 		"an Envoy leaves the authorizer 16 connections":          slices.Min(breakers)+16 <= c.MaxConnections,
 		"each client may have an attempt":                        slices.Max(breakers) >= connections,
