@@ -32,8 +32,9 @@ export CGO_ENABLED := 0
 GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc,lambda -ldflags '-s -w -buildid='
 GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
-# The race detector needs cgo and a C compiler; without one the tests still run.
-RACED := $(shell command -v cc >/dev/null 2>&1 && echo CGO_ENABLED=1 go test -race)
+# The race detector compiles every package a second time, and needs cgo and a C compiler.
+# The simulations run in one thread and virtual time: it would only slow them down.
+GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestSimulation)',go test $(if $(SKIP),-skip '$(SKIP)'))
 
 ##@ To use it, on this machine:
 
@@ -70,18 +71,13 @@ admin: $(BUILD)/admin ## Run the operator's command on the local server of `make
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
 .PHONY: test
-test: build ## Run every Go test, on real engines, offline once installed (DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
+test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector; DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
 ifneq ($(DYNAMODB),)
 	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
 endif
-ifeq ($(RACED),)
-	@echo "No C compiler (cc): the tests run WITHOUT the race detector." >&2
-endif
 	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run
-	@# Simulations run in one thread and virtual time: the race detector would take six times as long.
-	@go test -count=1 -run '^TestSimulation$$' ./functions/... ./shared/auth
 	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" \
-		$(or $(RACED),go test) -p 6 -shuffle=on -count=1 -timeout 40m -skip '$(or $(SKIP),TestSimulation)' ./...
+		$(GO_TEST) -p 6 -shuffle=on -count=1 -timeout 40m ./...
 	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
 
