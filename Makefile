@@ -123,7 +123,7 @@ second-opinion: build ## Run the tests of storage on engines that nobody here wr
 iam: build ## Prove the IAM policies against the functions' recorded calls
 	@git hash-object $(BUILD)/functions/*/bootstrap | cmp -s - $(BUILD)/iam/functions.sum || { mkdir -p $(BUILD)/iam; \
 		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test -count=1 ./infra/test/contract; }
-	@infra/cloud/iam
+	@infra/test/cloud/iam
 
 # The programs of make run, built from nothing as fast as possible.
 .PHONY: first
@@ -172,7 +172,7 @@ endif
 
 .PHONY: prove-dry-run
 prove-dry-run: $(BUILD)/admin node ## Play a stack's life on an engine that nobody here wrote, with the real SAM and AWS CLIs (needs Python)
-	@infra/cloud/run rehearsal.py
+	@infra/test/cloud/rehearse
 
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -181,7 +181,7 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 	@set -e; for m in . infra/local/cmd/objects infra/test/second-opinion/kms; do \
 		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... && go mod tidy -diff ); \
 	done
-	@infra/cloud/lint
+	@infra/test/cloud/lint
 
 .PHONY: packages engine
 packages engine: go node

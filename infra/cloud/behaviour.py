@@ -8,15 +8,12 @@ import json
 import re
 import socket
 import ssl
-import sys
 
 import yaml
 from account import PROVIDER_KEY, ROOT, Subject, code
 from botocore.exceptions import ClientError
 from checks import CHANGED, OWN, Differs, Failed, NotChecked, check, until
-
-sys.path.insert(0, str(ROOT / "infra" / "test" / "second-opinion"))
-from opener import Place, Record, Refused, open_record  # an opener that shares no code with shared/seal
+from opener import Place, Record, Refused, open_record  # it shares no code with shared/seal
 
 TYPES = 'API Gateway Developer Guide, "Gateway response types"'
 
@@ -81,7 +78,7 @@ def works(s: Subject) -> str:
     return ", ".join(seen)
 
 
-@check("the stored key opens for its own tenant and for no other", 'KMS Developer Guide, "Encryption context"; infra/test/second-opinion/opener.py')
+@check("the stored key opens for its own tenant and for no other", 'KMS Developer Guide, "Encryption context"; infra/cloud/opener.py')
 def sealing(s: Subject) -> str:
     made = s.create()
     expect(made.status == 201, str(made))

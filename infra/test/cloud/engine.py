@@ -84,7 +84,7 @@ class Engine:
             "SAM_CLI_TELEMETRY": "0", "SIGNALBOX_FOREIGN_GATEWAY": "1",
             "PATH": os.pathsep.join([str(pathlib.Path(sys.executable).parent), str(ROOT / ".build/sam/bin"), os.environ["PATH"]]),
         })
-        for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "AWS_SESSION_TOKEN"):
+        for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "AWS_SESSION_TOKEN", "PYTHONPATH"):
             os.environ.pop(name, None)
         self.log = (folder / "engine.log").open("w")
         self.process = subprocess.Popen(

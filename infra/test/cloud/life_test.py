@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import subprocess
 import tomllib
 import unittest
@@ -46,6 +47,12 @@ class Caller(unittest.TestCase):
             self.assertEqual(account.role(), f"arn:aws:iam::1:role{path}{name}")
         for account.caller in ("arn:aws:iam::1:root", "arn:aws:iam::1:user/team/me", "arn:aws:sts::1:federated-user/me"):
             self.assertEqual(account.role(), "")
+
+
+class Packages(unittest.TestCase):
+    def test_the_tool_runs_on_the_packages_of_its_tests(self) -> None:
+        pins = lambda folder: set(re.findall(r"(?m)^[\w-]+==[\w.]+", (ROOT / folder / "requirements.txt").read_text()))  # noqa: E731
+        self.assertLess(pins("infra/cloud"), pins("infra/test/second-opinion"))
 
 
 class Parameters(unittest.TestCase):

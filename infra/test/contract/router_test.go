@@ -17,7 +17,7 @@ import (
 )
 
 // router reads the server's stack as the platform's router does. Where calls are
-// recorded, its own are as well: infra/cloud/iam judges RouterPolicy by them.
+// recorded, its own are as well: infra/test/cloud/iam judges RouterPolicy by them.
 func (s server) router(t *testing.T) *routing.Reader {
 	t.Helper()
 	db, keys := s.DynamoDB.Options(), s.KMS.Options()

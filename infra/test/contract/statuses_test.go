@@ -77,7 +77,7 @@ var varying = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-
 // TestOtherParameters starts a local server with a versioned bucket and low limits. It
 // provokes each kind of answer, the last ones without tables and without the key, looks for
 // the audit lines, and compares the functions' log lines with
-// infra/test/contract/log-lines.json, on which infra/cloud tries every metric filter and
+// infra/test/contract/log-lines.json, on which infra/test/cloud tries every metric filter and
 // alarm. SIGNALBOX_LINES=record writes the lines that changed.
 func TestOtherParameters(t *testing.T) {
 	t.Parallel()

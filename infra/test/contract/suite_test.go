@@ -135,7 +135,7 @@ func TestMain(m *testing.M) {
 
 // run tests the server at SIGNALBOX_BASE_URL with the stack in the file SIGNALBOX_STACK, or
 // its own server. With SIGNALBOX_CALLS it writes the functions' calls to AWS to that file,
-// for infra/cloud/iam.
+// for infra/test/cloud/iam.
 func run(m *testing.M) (code int, err error) {
 	the = suite{requestIDs: &sync.Map{}}
 	if the.spec, err = openapi.Load("../../openapi.yaml"); err != nil {

@@ -1,4 +1,4 @@
-"""opener.py opens the frozen vectors of shared/seal, each for its own binding and no other.
+"""infra/cloud/opener.py opens the frozen vectors of shared/seal, each for its own binding and no other.
 
 This needs no KMS, because each vector contains its data key. The check `sealing` of infra/cloud
 opens a credential that the API has stored.

@@ -16,7 +16,7 @@ const ids = {
 }
 const filled = (text) => text.replace(/ACCOUNT|REGION|STACK|REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE/g, (name) => ids[name])
 const files = Object.fromEntries(['administer', 'boundary', 'deployer', 'service-api', 'service-data', 'verifier'].map((name) =>
-  [name, JSON.parse(filled(readFileSync(new URL(`../${name}-policy.json`, import.meta.url), 'utf8')))]))
+  [name, JSON.parse(filled(readFileSync(new URL(`../../../cloud/${name}-policy.json`, import.meta.url), 'utf8')))]))
 // The policies of each role.
 const service = [files['service-api'], files['service-data']]
 const policies = { boundary: [files.boundary], deployer: [files.deployer], service, administer: [...service, files.administer], verifier: [files.verifier] }
@@ -139,7 +139,7 @@ const steps = {
   ],
 }
 test('the pages name the administrator\'s role in these sections', () => {
-  const named = ['daily', 'deploy', 'incidents', 'restore'].flatMap((page) => readFileSync(new URL(`../../operations/${page}.md`, import.meta.url), 'utf8')
+  const named = ['daily', 'deploy', 'incidents', 'restore'].flatMap((page) => readFileSync(new URL(`../../../operations/${page}.md`, import.meta.url), 'utf8')
     .split(/^## /m).filter((part) => /--role-arn "\$ADMINISTER"/.test(part)).map((part) => `${page}.md, ${part.split('\n')[0]}`))
   assert.deepEqual(named.sort(), Object.keys(steps))
 })

@@ -1,5 +1,5 @@
 // Judges the policies of the translated template. Each call must get its right verdict, and each
-// part of a policy must matter to the verdict on some call. infra/cloud/iam runs it.
+// part of a policy must matter to the verdict on some call. infra/test/cloud/iam runs it.
 //     main.mjs STACK.json CALLS.jsonl
 
 import { readFileSync } from 'node:fs'
