@@ -114,7 +114,7 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 
 type credentialFind struct {
 	search
-	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document' or 'no header' finds keys of that form, '?' those of an older version. - reads a leaked key from standard input and searches by its label."`
+	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document', 'no header' or 'signalbox key' finds keys of that form, '?' those of an older version. - reads a leaked key from standard input and searches by its label."`
 }
 
 func (c credentialFind) Run(ctx context.Context, s *session) error {
@@ -206,6 +206,8 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 		s.warn("no header can carry the key: a router refuses every request for which its turn comes. Create it again without what was pasted around it")
 	case byok.Odd:
 		s.warn("the key has a blank, a quote or another character that few providers use, or begins like NAME=. If that was pasted with it, the provider refuses it: create it again")
+	case byok.SignalboxKey:
+		s.warn("the key is an API key of this service, by its label: routers refuse to send it. Disable that API key, delete the credential, and create it again with the provider's key")
 	case byok.Header, byok.Document:
 	}
 	return output.One(s.out, viewCredential(found), settings...)

@@ -310,6 +310,10 @@ func (i *inspection) inspectCredentials() {
 				"delete one of them and create it again")
 		}
 		taken[at] = p.ID
+		if p.Form == byok.SignalboxKey {
+			i.leave("credential", string(p.ID), p.Account, "its key is an API key of this service, by its label "+p.Label+": routers refuse to send it",
+				"disable that API key and delete the credential")
+		}
 		_, unknown := split(p.AllowedAPIKeyHashes, func(hash ids.KeyHash) bool { return i.access.Keys[hash].Account == p.Account })
 		if len(unknown) > 0 {
 			i.note("credential", string(p.ID), p.Account, fmt.Sprintf("its allow-list has %s that the account does not have, %.8s among them",

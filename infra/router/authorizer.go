@@ -292,7 +292,7 @@ func (at attempt) openKey(ctx context.Context) (secret.Bytes, error) {
 		return key, err
 	}
 	if form := byok.FormOf(key.Reveal()); !form.FitsHeader() {
-		return key, &refusal{http.StatusUnprocessableEntity, "key_is_" + string(form), errors.New("no header can carry its key")}
+		return key, &refusal{http.StatusUnprocessableEntity, "key_is_" + string(form), errors.New("its key cannot be sent in a header")}
 	}
 	return key, nil
 }

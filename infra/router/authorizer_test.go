@@ -525,8 +525,9 @@ func TestOddKeys(t *testing.T) {
 	}
 }
 
-func TestKeysThatNoHeaderCarries(t *testing.T) {
-	for key, reason := range map[string]string{`{"type":"service_account"}`: "key_is_document", "sk-\n": "key_is_no_header"} {
+func TestKeysThatAreNotSent(t *testing.T) {
+	for key, reason := range map[string]string{`{"type":"service_account"}`: "key_is_document", "sk-\n": "key_is_no_header",
+		"Bearer sbx_0123456789-abcdefghijklmnopqrstuvwxyz_ABCDE": "key_is_signalbox_key"} {
 		f := newFixture(t)
 		c := f.store(key, byok.Settings{})
 		a := f.open(f.plan(), 1)
@@ -534,7 +535,7 @@ func TestKeysThatNoHeaderCarries(t *testing.T) {
 		if got := a.header.Get("X-Signalbox-Credential"); got != string(c.ID) {
 			t.Errorf("for the log: %q", got)
 		}
-		if log := f.log.String(); !strings.Contains(log, string(c.ID)) || strings.Contains(log, "sk-") || strings.Contains(log, "service_account") {
+		if log := f.log.String(); !strings.Contains(log, string(c.ID)) || strings.Contains(log, "sk-") || strings.Contains(log, "sbx_") || strings.Contains(log, "service_account") {
 			t.Errorf("logged %s", log)
 		}
 	}

@@ -124,6 +124,10 @@ const (
 	Odd Form = "odd"
 	// Document means a service account or a set of keys: it begins with { or [.
 	Document Form = "document"
+	// SignalboxKey means that an API key of this service stands in the key. A router would
+	// send it to a provider. New credentials are refused; a row stored before that rule is
+	// recognised by its label, if the API key stands alone.
+	SignalboxKey Form = "signalbox_key"
 	// NoHeader means any other key that a header would change, or not carry. Most were
 	// pasted with a line break, a byte order mark or an invisible space.
 	NoHeader Form = "no_header"
@@ -134,6 +138,9 @@ const OddCharacters = " \"'`,;<>\\"
 
 // FormOf returns the form of a key. A header carries visible ASCII, and spaces within it.
 func FormOf(key []byte) Form {
+	if holdsAPIKey(key) {
+		return SignalboxKey
+	}
 	if start := bytes.TrimLeft(key, " \t\r\n"); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
 		return Document
 	}
@@ -160,8 +167,45 @@ func isAssignment(key []byte) bool {
 	return isName && !isPadding
 }
 
+// An API key of this service, as .github/SECURITY.md publishes it.
+const (
+	apiKeyPrefix = "sbx_"
+	apiKeyRandom = 43                 // characters of base64url
+	apiKeyLast   = "AEIMQUYcgkosw048" // 43 characters hold 258 bits, the last two are 0
+)
+
+// holdsAPIKey reports whether the published pattern of API keys matches in the text. A regular
+// expression would take 100 times as long for a text of many prefixes.
+func holdsAPIKey(text []byte) bool {
+	inWord := func(at int) bool { return at >= 0 && at < len(text) && (isBase64URL(text[at]) && text[at] != '-') }
+	for start := 0; ; start += len(apiKeyPrefix) {
+		next := bytes.Index(text[start:], []byte(apiKeyPrefix))
+		if next < 0 {
+			return false
+		}
+		start += next
+		random := text[start+len(apiKeyPrefix):]
+		if len(random) < apiKeyRandom || inWord(start-1) || inWord(start+len(apiKeyPrefix)+apiKeyRandom) {
+			continue
+		}
+		random = random[:apiKeyRandom]
+		if !slices.ContainsFunc(random, func(c byte) bool { return !isBase64URL(c) }) && strings.IndexByte(apiKeyLast, random[apiKeyRandom-1]) >= 0 {
+			return true
+		}
+	}
+}
+
+func isBase64URL(c byte) bool {
+	return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+// isAPIKeyLabel reports whether the label is that of an API key of this service.
+func isAPIKeyLabel(label string) bool {
+	return strings.HasPrefix(label, apiKeyPrefix[:labelHead]+unlabelled) && strings.IndexByte(apiKeyLast, label[len(label)-1]) >= 0
+}
+
 // FitsHeader reports whether a router can send the key in a header.
-func (f Form) FitsHeader() bool { return f != Document && f != NoHeader }
+func (f Form) FitsHeader() bool { return f != Document && f != NoHeader && f != SignalboxKey }
 
 // The bounds of a credential, as in infra/openapi.yaml.
 const (
@@ -217,6 +261,8 @@ func (l *issueList) key(key []byte) {
 		l.add("/key", issues.Invalid, "must not be empty")
 	case len(key) > maxKey:
 		l.add("/key", issues.TooLarge, fmt.Sprintf("must have at most %d bytes", maxKey))
+	case FormOf(key) == SignalboxKey:
+		l.add("/key", issues.Invalid, "this is an API key of this service; give the key that the provider issued")
 	}
 }
 

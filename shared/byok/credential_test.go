@@ -1,6 +1,8 @@
 package byok_test
 
 import (
+	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/issues"
@@ -58,6 +61,39 @@ func TestIssues(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: issues (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A management key that somebody pastes as a provider's would be sent to the provider. What is
+// refused is what the published pattern matches, and nothing else.
+func TestAnAPIKeyIsNoProviderKey(t *testing.T) {
+	page, err := os.ReadFile("../../.github/SECURITY.md")
+	kit.Must(t, err)
+	published := regexp.MustCompile(regexp.MustCompile(`(?m)^\\bsbx_.*$`).FindString(string(page)))
+	const apiKey = "sbx_0123456789-abcdefghijklmnopqrstuvwxyz_ABCDE"
+	texts := []string{apiKey, "Bearer " + apiKey, `{"key":"` + apiKey + `"}`, apiKey + "\n", apiKey + "-", "é" + apiKey + "é", "xsbx_-" + apiKey}
+	for _, other := range []string{"x" + apiKey, "_" + apiKey, apiKey + "A", apiKey + "_", apiKey[:46], apiKey[:46] + "F", apiKey[:20] + "." + apiKey[21:], "sbx_", "sb" + apiKey[3:]} {
+		if published.MatchString(other) {
+			t.Fatalf("the pattern matches %q", other)
+		}
+		texts = append(texts, other)
+	}
+	pieces := []string{"sbx_", "-", "_", "A", "x", " ", "é", apiKey[4:], apiKey[4:46], apiKey[5:]}
+	for range 20_000 {
+		var text strings.Builder
+		for range 1 + rand.IntN(8) {
+			text.WriteString(pieces[rand.IntN(len(pieces))])
+		}
+		texts = append(texts, text.String())
+	}
+	for _, text := range texts {
+		n := validCredential()
+		n.Key = secret.New([]byte(text))
+		found, form := n.Issues(), byok.FormOf([]byte(text))
+		refused := len(found) == 1 && found[0].Path == "/key" && found[0].Reason == issues.Invalid && strings.Contains(found[0].Message, "this is an API key of this service")
+		if want := published.MatchString(text); refused != want || (form == byok.SignalboxKey) != want || want && form.FitsHeader() {
+			t.Fatalf("%q: refused %t, form %s; the pattern matches: %t", text, refused, form, want)
 		}
 	}
 }

@@ -103,6 +103,9 @@ func isWhole(attributes map[string]types.AttributeValue) bool {
 }
 
 func (i item) credential() Credential {
+	if isAPIKeyLabel(i.Label) {
+		i.Form = SignalboxKey
+	}
 	return Credential{
 		Settings: i.Settings, ID: i.ID, Account: i.Account, Workspace: i.Workspace,
 		Label: i.Label, Form: i.Form, CreatedAt: time.Unix(i.CreatedAt, 0).UTC(), SortOrder: i.SortOrder,
