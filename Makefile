@@ -47,7 +47,7 @@ doctor: ## Check that this machine has the programs that the targets need
 	@infra/local/doctor
 
 .PHONY: run
-run: first ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=value …', DYNAMODB=http://… for one that runs already)
+run: first $(wildcard $(BUILD)/admin) ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=value …', DYNAMODB=http://… for one that runs already)
 	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(QUIET),-quiet) $(if $(DYNAMODB),-dynamodb "$(DYNAMODB)") $(foreach p,$(PARAMS),-param $(p))
 
 .PHONY: sam-local

@@ -67,7 +67,6 @@ function prepared(facts, hash) {
     document.servers = [{ url: new URL(server, location.href).href }];
     const parameters = document.components.parameters;
     for (const [name, value] of Object.entries({ ...facts.parameters, IdempotencyKey: freshKey() })) parameters[name].example = value;
-    delete parameters.IfNoneMatch.example;
     const { everything } = document.paths["/byok"].post.requestBody.content["application/json"].examples;
     Object.assign(everything.value, { workspace_id: facts.workspace_id, allowed_api_key_hashes: [hash] });
     return document;

@@ -76,7 +76,8 @@ func TestCheckResponse(t *testing.T) {
 
 // TestGeneratorsReadTheDocument: OpenAPI Generator and ogen refuse a YAML alias, a client in
 // Python raises TypeError at a pattern beside the format of a date, and a client in Go does not
-// compile if one schema has the name of another's constructor.
+// compile if one schema has the name of another's constructor. Bruno and Postman send each
+// parameter that has an example, also an optional one.
 func TestGeneratorsReadTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../openapi.yaml")
@@ -93,12 +94,13 @@ func readable(t *testing.T, node *yaml.Node) {
 		return
 	}
 	var names []string
-	isDate := false
+	isDate, isOptional := false, false
 	for i, child := range node.Content {
 		readable(t, child)
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
 			names = append(names, child.Value)
 			isDate = isDate || child.Value == "format" && strings.HasPrefix(node.Content[i+1].Value, "date")
+			isOptional = isOptional || child.Value == "required" && node.Content[i+1].Value == "false"
 		}
 	}
 	for _, name := range names {
@@ -108,6 +110,9 @@ func readable(t *testing.T, node *yaml.Node) {
 	}
 	if isDate && slices.Contains(names, "pattern") {
 		t.Errorf("line %d: a pattern beside the format of a date", node.Line)
+	}
+	if isOptional && slices.Contains(names, "in") && slices.Contains(names, "example") {
+		t.Errorf("line %d: an optional parameter with an example", node.Line)
 	}
 }
 
