@@ -13,7 +13,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -77,14 +82,42 @@ type authorizer struct {
 	kept    readings
 	metrics *metrics
 	log     *slog.Logger
+	isReady atomic.Bool
 }
 
-// ServeHTTP implements http.Handler.
+// newAuthorizer returns an authorizer. Close its reader after use.
+func newAuthorizer(c config, clients aws.Config, log *slog.Logger) (*authorizer, error) {
+	a := &authorizer{config: c, log: log}
+	a.metrics = newMetrics(func() int { return a.reader.Kept() })
+	clients.APIOptions = append(clients.APIOptions, a.metrics.watch)
+	var err error
+	a.reader, err = routing.NewReader(dynamodb.NewFromConfig(clients), kms.NewFromConfig(clients), routing.Config{
+		AccessTable: c.Stack.AccessTable, CredentialsTable: c.Stack.CredentialsTable,
+		SealingKeyARNs: c.Stack.sealingKeys(), Keys: c.MaxKeys,
+	})
+	for name, p := range c.Providers {
+		if byok.FormOf(p.key.Reveal()) == byok.Odd {
+			log.Warn("the platform's key looks as if something was pasted around it", "provider", name)
+		}
+	}
+	return a, err
+}
+
+// ServeHTTP implements http.Handler. It does not use http.ServeMux, which redirects
+// paths that are not clean.
 func (a *authorizer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), requestTime)
 	defer cancel()
 	r = r.WithContext(ctx)
 	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/metrics":
+		a.metrics.ServeHTTP(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/health":
+		w.WriteHeader(http.StatusOK)
+	case r.Method == http.MethodGet && r.URL.Path == "/ready":
+		if !a.isReady.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
 	case isUnder(r, "/who"):
 		a.serve(w, r, "/who", a.who)
 	case r.Method == http.MethodGet && r.URL.Path == "/plan/v1/models":

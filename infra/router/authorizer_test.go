@@ -44,16 +44,16 @@ const (
 // fixture is an account, and an authorizer. Its calls to AWS can be made to fail.
 type fixture struct {
 	testing.TB
-	engines kit.Engines
-	tenant  kit.Tenant
-	token   string // a standard key of the account
-	file    string
-	config  config
-	handler *handler
-	faults  *faults.Transport
-	log     *bytes.Buffer
-	address string
-	client  *http.Client
+	engines    kit.Engines
+	tenant     kit.Tenant
+	token      string // a standard key of the account
+	file       string
+	config     config
+	authorizer *authorizer
+	faults     *faults.Transport
+	log        *bytes.Buffer
+	address    string
+	client     *http.Client
 
 	readTime time.Duration // 0: the server's own
 }
@@ -83,7 +83,7 @@ providers:
   openai: {key_file: FOLDER/key}
   anthropic: {header: x-api-key}
   mistral:
-  groq: {host: ignored, header: x-aigw-api-key}
+  groq: {header: x-aigw-api-key}
 `))
 	var err error
 	f.config, err = readConfig(f.file)
@@ -102,11 +102,11 @@ func (f *fixture) serve() {
 	faulty := f.engines.Config
 	faulty.HTTPClient = f.faults
 	log := slog.New(slog.NewJSONHandler(f.log, nil))
-	f.handler, err = newHandler(f.file, f.config, faulty, log)
+	f.authorizer, err = newAuthorizer(f.config, faulty, log)
 	kit.Must(f, err)
-	f.Cleanup(f.reader().Close)
+	f.Cleanup(f.authorizer.reader.Close)
 	ended := make(chan error)
-	server := newServer(f.handler, log)
+	server := newServer(f.authorizer, log)
 	server.ReadTimeout = cmp.Or(f.readTime, server.ReadTimeout)
 	go func() { ended <- serve(ctx, server, listener, f.config.MaxConnections) }()
 	f.Cleanup(func() {
@@ -117,8 +117,6 @@ func (f *fixture) serve() {
 		}
 	})
 }
-
-func (f *fixture) reader() *routing.Reader { return f.handler.current.Load().reader }
 
 // store stores a credential with the key.
 func (f *fixture) store(key string, settings byok.Settings) byok.Credential {
@@ -664,7 +662,7 @@ func TestNoCopyOfAKeyIsLeft(t *testing.T) {
 	// The server wipes a key after writing it. It serves a connection's requests one after
 	// the other: after the next response, the last key is wiped.
 	send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
-	f.reader().Close()
+	f.authorizer.reader.Close()
 	if n := key.Copies(kit.Heap(t)); n != 0 {
 		t.Errorf("%d copies are left", n)
 	}

@@ -51,7 +51,6 @@ type stack struct {
 
 // providerConfig is the header for a provider's key.
 type providerConfig struct {
-	Host    string  `yaml:"host"` // ignored; accepted for files of the version before
 	Header  string  `yaml:"header"`
 	Prefix  *string `yaml:"prefix"`
 	KeyFile string  `yaml:"key_file"`
@@ -74,21 +73,7 @@ func readConfig(file string) (config, error) {
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return config{}, errors.New("it holds more than one YAML document")
 	}
-	if err := c.check(); err != nil {
-		c.wipe()
-		return config{}, err
-	}
-	return c, nil
-}
-
-// wipe overwrites the secrets of a checked configuration.
-func (c config) wipe() {
-	for _, p := range c.Providers {
-		p.key.Wipe()
-	}
-	for _, key := range c.nameKeys {
-		clear(key)
-	}
+	return c, c.check()
 }
 
 type problems []error
@@ -197,8 +182,8 @@ func (c config) address() (address, error) {
 	return address{"tcp", c.Listen}, nil
 }
 
-// readAddress returns the configured address. Other problems of the file do not matter: an
-// authorizer that refused them at SIGHUP serves on.
+// readAddress returns the configured address. Other problems of the file do not matter: the
+// file may have changed since the authorizer started, and that one serves on.
 func readAddress(file string) (address, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator's own choice
 	if err != nil {

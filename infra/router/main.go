@@ -35,7 +35,7 @@
 // attempts, and to set user_id_header itself.
 //
 // `router names-key` prints a line for the file of name keys, `router -version` the version.
-// SIGHUP reads the configuration again; it counts only if it is whole.
+// A change of the configuration needs a restart, which fails no request.
 package main
 
 import (
@@ -103,22 +103,18 @@ func run(ctx context.Context, file string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHandler(file, c, clients, log)
+	a, err := newAuthorizer(c, clients, log)
 	if err != nil {
 		return err
 	}
-	defer func() { h.current.Load().reader.Close() }()
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+	defer a.reader.Close()
 	listener, err := listen(ctx, c)
 	if err != nil {
 		return err
 	}
 	log.Info("listening", "address", c.Listen)
-	go h.awaitStorage(ctx)
-	go h.reloadAfter(ctx, hangups)
-	return serve(ctx, newServer(h, log), listener, c.MaxConnections)
+	go a.awaitStorage(ctx)
+	return serve(ctx, newServer(a, log), listener, c.MaxConnections)
 }
 
 // configureAWS keeps as many idle connections as there may be callers. The SDK keeps ten: with

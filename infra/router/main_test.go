@@ -15,7 +15,6 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
-	"signalbox.dev/shared/byok"
 )
 
 // start runs the authorizer of the example on another address. It returns after the first
@@ -103,47 +102,6 @@ func TestRunRefusesABadConfiguration(t *testing.T) {
 	}
 }
 
-// After SIGHUP a configuration counts if it and its files are whole; else the old one goes on.
-// Plans from before are served.
-func TestReload(t *testing.T) {
-	f := newFixture(t)
-	f.store("sk-first", byok.Settings{})
-	plan := f.plan()
-	folder := filepath.Dir(f.file)
-	whole, err := os.ReadFile(f.file)
-	kit.Must(t, err)
-	reload := func(what string, isGood bool) {
-		t.Helper()
-		before := f.handler.current.Load()
-		if f.handler.reload(); (f.handler.current.Load() != before) != isGood {
-			t.Errorf("%s counts: %t", what, !isGood)
-		}
-		f.open(f.plan(), 1).is(t, what, http.StatusOK, "")
-	}
-	for what, text := range map[string]string{
-		"half a file":     string(whole[:len(whole)/2]),
-		"another address": strings.Replace(string(whole), "127.0.0.1:0", "127.0.0.1:1", 1),
-	} {
-		write(t, f.file, text)
-		reload(what, false)
-	}
-	write(t, f.file, string(whole))
-	names, err := os.ReadFile(filepath.Join(folder, "names")) //nolint:gosec // of the test
-	kit.Must(t, err)
-	write(t, filepath.Join(folder, "names"), newNameKey()+"\n"+string(names))
-	write(t, filepath.Join(folder, "key"), "sk-new")
-	reload("a whole one", true)
-	if a := f.open(plan, 2); a.header.Get("Authorization") != "Bearer sk-new" {
-		t.Errorf("the new platform key: %+v", a)
-	}
-	_, _, metrics := f.send(http.MethodGet, "/metrics", "")
-	for _, line := range []string{`signalbox_router_reloads_total{outcome="ok"} 1`, `signalbox_router_reloads_total{outcome="refused"} 2`} {
-		if !strings.Contains(string(metrics), line) {
-			t.Errorf("the metrics lack %s", line)
-		}
-	}
-}
-
 // The authorizer is ready once a read of DynamoDB has succeeded, and stays so.
 func TestReady(t *testing.T) {
 	f := newFixture(t)
@@ -155,17 +113,17 @@ func TestReady(t *testing.T) {
 		stop()
 		return faults.Refuse()(r, apply)
 	}})
-	f.handler.awaitStorage(ctx) // it ends with the process
+	f.authorizer.awaitStorage(ctx) // it ends with the process
 	if err := askReady(t.Context(), f.file, 0); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("without DynamoDB: %v", err)
 	}
 	f.faults.Heal()
-	f.handler.awaitStorage(t.Context())
+	f.authorizer.awaitStorage(t.Context())
 	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: faults.Refuse()})
 	if err := askReady(t.Context(), f.file, time.Minute); err != nil {
 		t.Errorf("after one read: %v", err)
 	}
-	// A fault for which SIGHUP is refused does not stop the one that serves.
+	// A fault for which a start is refused does not stop the one that serves.
 	damaged := filepath.Join(t.TempDir(), "router.yaml")
 	write(t, damaged, "listen: "+f.address+"\nname_keys_file: none\nunknown: true\n")
 	if err := askReady(t.Context(), damaged, 0); err != nil {

@@ -22,7 +22,6 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	opened   *prometheus.CounterVec
-	reloads  *prometheus.CounterVec
 	aws      *prometheus.HistogramVec
 }
 
@@ -41,9 +40,6 @@ func newMetrics(keys func() int) *metrics {
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "signalbox_router_opened_total", Help: "Keys that were asked for, of credentials and of shared endpoints.",
 		}, []string{"kind", "outcome"}),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "signalbox_router_reloads_total", Help: "Readings of the configuration after a SIGHUP.",
-		}, []string{"outcome"}),
 		aws: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "signalbox_router_aws_call_seconds", Help: "Time of each attempt of a call to AWS, by its outcome: ok, or AWS's code.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), //nolint:mnd // 1 ms to 4 s
@@ -51,7 +47,7 @@ func newMetrics(keys func() int) *metrics {
 	}
 	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "signalbox_router_kept_keys", Help: "Opened keys in memory."},
 		func() float64 { return float64(keys()) })
-	registry.MustRegister(m.requests, m.duration, m.opened, m.reloads, m.aws, kept,
+	registry.MustRegister(m.requests, m.duration, m.opened, m.aws, kept,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/calls"
+)
+
+// probeTime is the time between two reads until the first one succeeds.
+const probeTime = time.Second
+
+// awaitStorage makes the authorizer ready once a read of DynamoDB has succeeded. A later outage
+// changes nothing: all instances would leave at once. It is a metric.
+func (a *authorizer) awaitStorage(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, err := a.reader.Identify(ctx, auth.HashKey("ready"))
+		if _, isRead := errors.AsType[*auth.Rejection](err); isRead { // no key has this hash
+			a.isReady.Store(true)
+			a.log.Info("ready")
+			return
+		}
+		a.log.LogAttrs(ctx, slog.LevelWarn, "not ready: DynamoDB cannot be read", slog.Attr{Key: "error", Value: calls.Describe(err)})
+		select {
+		case <-ctx.Done():
+		case <-time.After(probeTime):
+		}
+	}
+}
+
+// askReady asks the authorizer of this configuration whether it is ready, until it is or
+// the time has passed.
+func askReady(ctx context.Context, file string, wait time.Duration) error {
+	at, err := readAddress(file)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Timeout: requestTime, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, at.network, at.name)
+	}}}
+	defer client.CloseIdleConnections()
+	for deadline := time.Now().Add(wait); ; {
+		if err = getReady(ctx, &client); err == nil || time.Now().After(deadline) {
+			return err
+		}
+		if calls.Wait(ctx, probeTime/10) != nil { //nolint:mnd // while it starts
+			return err
+		}
+	}
+}
+
+func getReady(ctx context.Context, client *http.Client) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://router/ready", nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode == http.StatusOK {
+		return err
+	}
+	return fmt.Errorf("not ready: %s", response.Status)
+}
