@@ -147,6 +147,15 @@ class Pages(unittest.TestCase):
                 self.assertTrue(not deploys or "sam build --config-env prod && " in before, f"{page}: {block}")
                 self.assertFalse(deploys and "policy boundary" in before, f"{page}: nobody could write the boundary's ARN into samconfig.toml before: {block}")
 
+    def test_samconfig_undoes_a_change_of_the_command_line(self):
+        """SAM keeps the stack's value of a parameter that samconfig.toml does not name."""
+        found = [(e, p) for text in PAGES.values() for e, p in re.findall(r"sam deploy --config-env (\w+).* --parameter-overrides (\w+=\w+)", text)]
+        self.assertTrue(found)
+        for environment, override in found:
+            named, (name, value) = environments()[f"signalbox-{environment}"], override.split("=")
+            self.assertIn(name, named)
+            self.assertNotEqual(Stack(**named).resources, Stack(**named | {name: value}).resources, f"{override} changes nothing")
+
     def test_names_are_defined_before_they_are_used(self):
         self.assertIn("\nhas() {", sections("deploy")["The shell"], "As an administrator names it")
 
