@@ -10,8 +10,11 @@ contains them.
 import fnmatch
 import importlib.resources
 import json
+import os
+import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
 
 import yaml
@@ -201,6 +204,20 @@ class Pipeline(unittest.TestCase):
         (step,) = [s for s in self.jobs["deploy"]["steps"] if "sam deploy" in s.get("run", "")]
         self.assertIn('--role-arn "$SERVICE_ROLE"', step["run"])
         self.assertEqual(step["env"]["SERVICE_ROLE"], "${{ vars.AWS_SERVICE_ROLE_ARN }}")
+
+    def test_the_stack_is_the_one_of_samconfig(self):
+        (step,) = [s for s in self.jobs["commit"]["steps"] if s.get("id") == "stack"]
+        config = (SOURCE.parent / "samconfig.toml").read_text().replace("signalbox-", "another-")
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "samconfig.toml").write_text(config)
+            for environment, name in (("default", "another-dev"), ("staging", "another-staging"), ("prod", "another-prod")):
+                output = pathlib.Path(folder) / environment
+                subprocess.run(["bash", "-euc", step["run"]], cwd=folder, check=True, env=os.environ | {"CONFIG_ENV": environment, "GITHUB_OUTPUT": str(output)})
+                self.assertEqual(output.read_text(), f"stack={name}\n")
+        named = [s for job in self.jobs.values() for s in job.get("steps", []) if re.search("sam deploy|make verify", s.get("run", ""))]
+        self.assertEqual([s["env"]["STACK"] for s in named], ["${{ needs.commit.outputs.stack }}"] * 2)
+        for step in named:
+            self.assertRegex(step["run"], r'--s3-prefix "\$STACK"$|STACK="\$STACK"$')
 
     def test_credentials_of_each_job(self):
         roles = {(job, self.jobs[job]["environment"]): [i["role-to-assume"] for i in inputs] for job, inputs in self.uses("aws-actions/configure-aws-credentials").items()}
