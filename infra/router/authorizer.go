@@ -93,7 +93,7 @@ func newAuthorizer(c config, clients aws.Config, log *slog.Logger) (*authorizer,
 	var err error
 	a.reader, err = routing.NewReader(dynamodb.NewFromConfig(clients), kms.NewFromConfig(clients), routing.Config{
 		AccessTable: c.Stack.AccessTable, CredentialsTable: c.Stack.CredentialsTable,
-		SealingKeyARNs: c.Stack.sealingKeys(), Keys: c.MaxKeys,
+		SealingKeyARNs: c.Stack.sealingKeys(), MostOpened: c.MaxKeys,
 	})
 	for name, p := range c.Providers {
 		if byok.FormOf(p.key.Reveal()) == byok.Odd {
@@ -270,7 +270,7 @@ func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name := a.config.nameKeys.name(first.plan)
+	name := a.config.nameKeys.sign(first.ticket)
 	a.kept.keep(name, first.reading.First())
 	w.Header().Set(planHeader, name)
 	w.Header().Set(retriesHeader, strconv.Itoa(len(first.steps)-1))
@@ -310,7 +310,7 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 
 // attempt is a step of a plan whose turn has come, and the reading that can open its key.
 type attempt struct {
-	plan
+	ticket
 	reading *routing.Reading
 	step    routing.Step
 }
@@ -338,12 +338,12 @@ func (a *authorizer) attemptOf(w http.ResponseWriter, r *http.Request) (attempt,
 	if len(names) == 0 {
 		return a.firstAttempt(w, r)
 	}
-	p, ok := a.config.nameKeys.plan(names[0])
-	if !ok || len(names) > 1 || time.Since(p.made) > a.config.PlanAge || !mayComeFrom(r, p.hash) {
+	t, ok := a.config.nameKeys.read(names[0])
+	if !ok || len(names) > 1 || time.Since(t.made) > a.config.PlanAge || !mayComeFrom(r, t.caller) {
 		return attempt{}, &refusal{http.StatusForbidden, "unknown_plan", nil}
 	}
-	w.Header().Set(keyHeader, p.hash.Short())
-	n, ok := countOf(r, len(p.steps))
+	w.Header().Set(keyHeader, t.caller.Short())
+	n, ok := countOf(r, len(t.steps))
 	if !ok {
 		return attempt{}, &refusal{http.StatusForbidden, "unknown_attempt", nil}
 	}
@@ -354,16 +354,16 @@ func (a *authorizer) attemptOf(w http.ResponseWriter, r *http.Request) (attempt,
 	}
 	if reading == nil {
 		var err error
-		if reading, err = a.read(r.Context(), p); err != nil {
+		if reading, err = a.read(r.Context(), t.caller, a.request(t.model, t.userID)); err != nil {
 			return attempt{}, err
 		}
 	}
-	describe(w, p, reading)
-	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(p.steps[:n-1], idOf(s)) })
+	describe(w, t.model, reading)
+	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(t.steps[:n-1], idOf(s)) })
 	if !ok {
 		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
-	return attempt{p, reading, step}, nil
+	return attempt{t, reading, step}, nil
 }
 
 // countOf returns the number of the attempt, from 1 to most.
@@ -392,60 +392,59 @@ func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attem
 	if err != nil {
 		return attempt{}, err
 	}
-	p, err := a.requested(w, r)
+	request, err := a.requested(w, r)
 	if err != nil {
 		// net/http has ended the request's own context if the body is late.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime-readTime)
 		defer cancel()
 		return attempt{}, cmp.Or(a.who(w, r.WithContext(ctx)), err)
 	}
-	p.hash = hash
-	reading, err := a.read(r.Context(), p)
+	reading, err := a.read(r.Context(), hash, request)
 	if err != nil {
 		return attempt{}, err
 	}
-	describe(w, p, reading)
+	describe(w, request.Model, reading)
 	if len(reading.Steps) == 0 {
 		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
+	t := ticket{made: time.Now(), caller: hash, model: request.Model, userID: request.UserID}
 	for _, step := range reading.Steps {
-		p.steps = append(p.steps, idOf(step))
+		t.steps = append(t.steps, idOf(step))
 	}
-	return attempt{p, reading, reading.Steps[0]}, nil
+	return attempt{t, reading, reading.Steps[0]}, nil
 }
 
-// requested returns a plan with the model and the user that a request names.
-func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (plan, error) {
-	p := plan{made: time.Now()}
+// requested returns the request that a body and the header for the user describe.
+func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (routing.Request, error) {
 	if r.Method != http.MethodPost {
-		return plan{}, &refusal{http.StatusNotFound, "unknown_call", nil}
+		return routing.Request{}, &refusal{http.StatusNotFound, "unknown_call", nil}
 	}
-	var err error
-	p.model, err = readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
+	model, err := readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
 	switch {
 	case isTooLarge, r.Header.Get(partialHeader) == "true":
-		return plan{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
+		return routing.Request{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case errors.Is(err, os.ErrDeadlineExceeded): // the router had the whole body
-		return plan{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
+		return routing.Request{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
 	case err != nil:
-		return plan{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
+		return routing.Request{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
 	case len(users) > 1: // one of them may be the client's
-		return plan{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
-	case a.config.Models[p.model] == nil:
-		return plan{}, &refusal{http.StatusNotFound, "unknown_model", nil}
+		return routing.Request{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
+	case a.config.Models[model] == nil:
+		return routing.Request{}, &refusal{http.StatusNotFound, "unknown_model", nil}
 	}
-	if len(users) == 1 {
-		p.userID = users[0]
-	}
-	return p, nil
+	return a.request(model, strings.Join(users, "")), nil
+}
+
+func (a *authorizer) request(model, userID string) routing.Request {
+	return routing.Request{Model: model, UserID: userID, Providers: a.config.Models[model]}
 }
 
 // read plans the request by the present rows. Steps for shared endpoints without a
 // platform key are left out.
-func (a *authorizer) read(ctx context.Context, p plan) (*routing.Reading, error) {
-	reading, err := a.reader.Read(ctx, p.hash, routing.Request{Model: p.model, UserID: p.userID, Providers: a.config.Models[p.model]})
+func (a *authorizer) read(ctx context.Context, caller ids.KeyHash, request routing.Request) (*routing.Reading, error) {
+	reading, err := a.reader.Read(ctx, caller, request)
 	if err != nil {
 		return nil, err
 	}
@@ -456,8 +455,8 @@ func (a *authorizer) read(ctx context.Context, p plan) (*routing.Reading, error)
 }
 
 // describe sets the headers for the router's log.
-func describe(w http.ResponseWriter, p plan, reading *routing.Reading) {
-	w.Header().Set(modelHeader, p.model) // one of the configuration
+func describe(w http.ResponseWriter, model string, reading *routing.Reading) {
+	w.Header().Set(modelHeader, model) // one of the configuration
 	w.Header().Set(accountHeader, string(reading.Account))
 	w.Header().Set(workspaceHeader, string(reading.Workspace))
 }

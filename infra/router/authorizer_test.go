@@ -413,21 +413,21 @@ func TestNames(t *testing.T) {
 	kit.Must(t, err)
 	made := time.UnixMilli(1_800_000_000_123)
 	for steps, most := range map[int]int{1: 110, 10: 180, 100: 900} {
-		p := plan{made: made, hash: auth.HashKey("k"), model: "gpt-5.2", userID: "\xff", steps: make([]stepID, steps)}
-		for i := range p.steps {
-			p.steps[i] = idOf(routing.Step{Provider: "openai", Credential: ids.Credential(strconv.Itoa(i))})
+		signed := ticket{made: made, caller: auth.HashKey("k"), model: "gpt-5.2", userID: "\xff", steps: make([]stepID, steps)}
+		for i := range signed.steps {
+			signed.steps[i] = idOf(routing.Step{Provider: "openai", Credential: ids.Credential(strconv.Itoa(i))})
 		}
-		name := keys.name(p)
-		if got, ok := keys[:1].plan(name); !ok || !reflect.DeepEqual(got, p) || len(name) > most {
-			t.Errorf("%d steps: %+v, %t, of %+v in %d characters", steps, got, ok, p, len(name))
+		name := keys.sign(signed)
+		if got, ok := keys[:1].read(name); !ok || !reflect.DeepEqual(got, signed) || len(name) > most {
+			t.Errorf("%d steps: %+v, %t, of %+v in %d characters", steps, got, ok, signed, len(name))
 		}
-		if _, ok := keys[1:].plan(name); ok {
+		if _, ok := keys[1:].read(name); ok {
 			t.Error("another key verifies it")
 		}
 		for i := range name { // each character counts
 			other := []byte(name)
 			other[i] ^= 1
-			if _, ok := keys.plan(string(other)); ok {
+			if _, ok := keys.read(string(other)); ok {
 				t.Fatalf("character %d is not signed", i)
 			}
 		}

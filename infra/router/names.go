@@ -19,12 +19,12 @@ import (
 	"signalbox.dev/shared/routing"
 )
 
-// plan is what /open needs to know about a request, and the ids of the steps that
-// routing.Plan decided. The plan's name contains it, so no authorizer remembers plans: any one
-// that has the same keys serves any attempt.
-type plan struct {
+// ticket is what /open needs to know about a request: who calls, for what, and the ids of the
+// steps of its plan. The plan's name contains it, signed, so no authorizer remembers plans: any
+// one that has the same keys serves any attempt.
+type ticket struct {
 	made   time.Time // in whole milliseconds
-	hash   ids.KeyHash
+	caller ids.KeyHash
 	model  string
 	userID string
 	steps  []stepID
@@ -82,47 +82,47 @@ func mac(key, content []byte) []byte {
 	return m.Sum(nil)[:macSize]
 }
 
-// name returns the name of a plan.
-func (k nameKeys) name(p plan) string {
-	content := make([]byte, 0, headSize+len(p.model)+len(p.userID)+len(p.steps)*len(stepID{})+2*binary.MaxVarintLen64+macSize)
+// sign returns the ticket as the name of a plan.
+func (k nameKeys) sign(t ticket) string {
+	content := make([]byte, 0, headSize+len(t.model)+len(t.userID)+len(t.steps)*len(stepID{})+2*binary.MaxVarintLen64+macSize)
 	content = append(content, nameVersion)
-	content = binary.BigEndian.AppendUint64(content, uint64(p.made.UnixMilli()))
+	content = binary.BigEndian.AppendUint64(content, uint64(t.made.UnixMilli()))
 	content = content[:len(content)+randomSize]
 	_, _ = rand.Read(content[len(content)-randomSize:]) // it never fails
-	content, _ = hex.AppendDecode(content, []byte(p.hash))
-	for _, text := range []string{p.model, p.userID} {
+	content, _ = hex.AppendDecode(content, []byte(t.caller))
+	for _, text := range []string{t.model, t.userID} {
 		content = append(binary.AppendUvarint(content, uint64(len(text))), text...)
 	}
-	for _, step := range p.steps {
+	for _, step := range t.steps {
 		content = append(content, step[:]...)
 	}
 	return nameCoding.EncodeToString(append(content, mac(k[0], content)...))
 }
 
-// plan returns the plan of a name. There is none if no key has signed the name.
-func (k nameKeys) plan(name string) (p plan, ok bool) {
+// read returns the ticket of a name. There is none if no key has signed the name.
+func (k nameKeys) read(name string) (t ticket, ok bool) {
 	all, err := nameCoding.DecodeString(name)
 	if err != nil || len(all) < headSize+macSize {
-		return plan{}, false
+		return ticket{}, false
 	}
 	content, signed := all[:len(all)-macSize], all[len(all)-macSize:]
 	isSigned := slices.ContainsFunc(k, func(key []byte) bool { return hmac.Equal(signed, mac(key, content)) })
 	if !isSigned || content[0] != nameVersion {
-		return plan{}, false
+		return ticket{}, false
 	}
-	p.made = time.UnixMilli(int64(binary.BigEndian.Uint64(content[1:]))) //nolint:gosec // as it was written
-	p.hash = ids.KeyHash(hex.EncodeToString(content[headSize-sha256.Size : headSize]))
+	t.made = time.UnixMilli(int64(binary.BigEndian.Uint64(content[1:]))) //nolint:gosec // as it was written
+	t.caller = ids.KeyHash(hex.EncodeToString(content[headSize-sha256.Size : headSize]))
 	content = content[headSize:]
-	for _, text := range []*string{&p.model, &p.userID} {
+	for _, text := range []*string{&t.model, &t.userID} {
 		length, n := binary.Uvarint(content)
 		*text = string(content[n : n+int(length)]) //nolint:gosec // as it was written
 		content = content[n+len(*text):]
 	}
 	for len(content) > 0 {
-		p.steps = append(p.steps, stepID(content))
+		t.steps = append(t.steps, stepID(content))
 		content = content[len(stepID{}):]
 	}
-	return p, true
+	return t, true
 }
 
 // readings keeps the readings of plans for their first attempt, while they are fresh and not

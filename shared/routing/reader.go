@@ -84,20 +84,20 @@ func (o ownKMS) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...fu
 	})...)
 }
 
-// Config names the tables and keys of a stack. Only Keys may be left out.
+// Config names the tables and keys of a stack. Only MostOpened may be left out.
 type Config struct {
 	AccessTable      string
 	CredentialsTable string
 	// SealingKeyARNs are the KMS keys that are trusted: the stack's sealing key and,
 	// while credentials are being rewrapped, the other one.
 	SealingKeyARNs []string
-	// Keys is how many opened provider keys stay in memory, each for 60 seconds at
-	// most, 16 MiB in all. 0 means 10,000; less than 0 keeps none. Keys for waiting
-	// requests are not counted.
-	Keys int
+	// MostOpened is how many opened provider keys stay in memory, each for 60 seconds at
+	// most, 16 MiB in all. 0 means 10,000; less than 0 keeps none. Those for
+	// waiting requests are not counted.
+	MostOpened int
 }
 
-const defaultKeys = 10_000
+const defaultMostOpened = 10_000
 
 // Reader reads the credentials of a workspace for each request and opens their
 // keys. It is safe for concurrent use; Close it after use.
@@ -123,13 +123,13 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	if c.AccessTable == "" || c.CredentialsTable == "" || len(c.SealingKeyARNs) == 0 {
 		return nil, errors.New("a reader needs both tables and the ARN of a sealing key")
 	}
-	if c.Keys == 0 {
-		c.Keys = defaultKeys
+	if c.MostOpened == 0 {
+		c.MostOpened = defaultMostOpened
 	}
 	db = ownTables{db, calls.Retryer()}
 	r := &Reader{
 		credentialsTable: c.CredentialsTable, tables: db, workspaces: auth.NewWorkspaces(db, c.AccessTable),
-		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.Keys),
+		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.MostOpened),
 		guesses: guesses{all: make(bounded[ids.KeyHash, identity])},
 	}
 	r.callers = newPaced(auth.NewVerifier(db, c.AccessTable).Verify)
