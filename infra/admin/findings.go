@@ -124,12 +124,12 @@ func (i *inspection) plan(kind, id string, account ids.Account, problem string, 
 }
 
 // inspectKeys plans to disable every enabled key that one of the tables does not show enabled
-// and unchanged, and after a restore to suspend the keys of suspended accounts.
+// and unchanged, and after a restore to suspend the keys of suspended accounts. Damaged keys are
+// among them, although they are refused: somebody may put their rows right.
 func (i *inspection) inspectKeys() {
 	for hash, key := range sorted(i.access.Keys) {
 		if key.Damage != nil {
 			i.leave("key", string(hash), "", "unreadable: "+key.Damage.Error(), "every request with it is refused: look at its row")
-			continue
 		}
 		why := unusable(i.access, key)
 		if why == "" && i.restoring {
@@ -205,6 +205,8 @@ func (i *inspection) inspectWorkspaces() {
 		account, owned := i.access.Accounts[w.Account]
 		revived := w.DeletedAt.IsZero() && i.deletedBefore(id)
 		switch {
+		case w.Damage != nil && i.deletedBefore(id):
+			i.leave("workspace", string(id), "", "deleted in the table before; unreadable: "+w.Damage.Error(), "put its row right, then repeat the repair")
 		case w.Damage != nil:
 			i.leave("workspace", string(id), "", "unreadable: "+w.Damage.Error(), "look at its row")
 		case !owned:
@@ -231,7 +233,7 @@ func (i *inspection) inspectLists() {
 
 func (i *inspection) inspectAccounts() {
 	for id, account := range sorted(i.access.Accounts) {
-		if i.before.Accounts[id].Suspended && !account.Suspended && account.Damage == nil {
+		if i.before.Accounts[id].Suspended && !account.Suspended {
 			i.plan("account", string(id), id, "suspended in the table before", suspendAccount(id))
 		}
 		w, exists := i.access.Workspaces[account.Default]

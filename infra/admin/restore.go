@@ -58,8 +58,29 @@ func (s *session) survey(ctx context.Context) (tables, error) {
 	if err != nil {
 		return tables{}, err
 	}
-	access, err := s.readAccess(ctx)
+	newer, _ := split(placements, func(p byok.Surveyed) bool { return p.Newer })
+	if err := refuseNewer(s.target.Outputs.CredentialsTableName, len(newer)); err != nil {
+		return tables{}, err
+	}
+	access, err := s.readSurvey(ctx, s.target.Outputs.AccessTableName)
 	return tables{access, placements}, err
+}
+
+// readSurvey reads an access table to compare it. Rows of a newer version would look damaged, and
+// a repair would disable their keys.
+func (s *session) readSurvey(ctx context.Context, table string) (*auth.Survey, error) {
+	survey, err := auth.ReadSurvey(ctx, s.db, table)
+	if err == nil {
+		err = refuseNewer(table, survey.Newer)
+	}
+	return survey, err
+}
+
+func refuseNewer(table string, rows int) error {
+	if rows == 0 {
+		return nil
+	}
+	return exit.Refusal(fmt.Sprintf("table %s has %s written by a newer version of this command: use that version. Nothing was changed", table, output.Count(rows, "row")))
 }
 
 func (c restoreCheck) Run(ctx context.Context, s *session) error {
@@ -158,7 +179,7 @@ func (c restoreRepair) readBefore(ctx context.Context, s *session) (*auth.Survey
 		return nil, exit.UsageError(fmt.Sprintf("%s was restored to the state of %s, and the access table to no earlier one: give a table with the state just before the restore",
 			c.Before, output.When(aws.ToTime(was.RestoreDateTime))))
 	}
-	return auth.ReadSurvey(ctx, s.db, c.Before)
+	return s.readSurvey(ctx, c.Before)
 }
 
 func (s *session) describe(ctx context.Context, table string) (*types.TableDescription, error) {

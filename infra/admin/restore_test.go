@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -228,7 +229,8 @@ func TestARepairGoesOn(t *testing.T) {
 func ownAccount(r *restored) string { return "account#" + string(r.account) }
 
 // A key stays enabled only if both tables show it enabled and unchanged. A row that cannot be
-// read counts as revoked; it is named, and the exit code is not 0.
+// read counts as revoked: it is named, the exit code is not 0, and it stays revoked after somebody
+// put it right.
 func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t)
@@ -236,7 +238,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	stored := before.All(t)
 	kept, unbound, workspace := "key#"+string(r.keys["kept"]), "key#"+string(r.keys["unbound"]), "workspace#"+string(r.workspace)
 	const changed = "enabled, but of another account, kind, workspace or expiry in the table before"
-	unreadable, suspended := &types.AttributeValueMemberBOOL{}, &types.AttributeValueMemberBOOL{Value: true}
+	unreadable, yes := &types.AttributeValueMemberBOOL{}, &types.AttributeValueMemberBOOL{Value: true}
 	for _, c := range []struct {
 		in    kit.Rows
 		row   string
@@ -245,7 +247,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		found string
 		letIn string
 	}{
-		{before, kept, "v", kit.Number("2"), "operator: key kept: unreadable in the table before: item version 2", "unbound"},
+		{before, kept, "v", kit.Number("0"), "operator: key kept: unreadable in the table before: item version 0", "unbound"},
 		{before, kept, "expires_at", kit.Number("4102444800"), "repair: key kept: " + changed, "unbound"},
 		{before, kept, "workspace", kit.Text(""), "repair: key kept: " + changed, "unbound"},
 		{before, kept, "account", kit.Text(string(ids.New[ids.Account]())), "repair: key kept: " + changed, "unbound"},
@@ -254,21 +256,67 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		{live, workspace, "name", unreadable, "operator: workspace default: unreadable: stored bool where string is expected", "unbound"},
 		{before, workspace, "deleted_at", kit.Number("1"), "repair: workspace default: live, but deleted in the table before", "unbound"},
 		{live, workspace, "deleted_at", kit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", "unbound"},
-		{before, kept, "suspended", suspended, "repair: key kept: not suspended, but its account is", "unbound"},
-		{before, ownAccount(r), "suspended", suspended, "repair: account Acme: suspended in the table before", ""},
-		{live, ownAccount(r), "suspended", suspended, "repair: key kept: not suspended, but its account is", ""},
+		{before, kept, "suspended", yes, "repair: key kept: not suspended, but its account is", "unbound"},
+		{before, ownAccount(r), "suspended", yes, "repair: account Acme: suspended in the table before", ""},
+		{live, kept, "v", kit.Text("1"), "operator: key kept: unreadable: stored string where int is expected", "unbound"},
+		{live, kept, "account", unreadable, "repair: key kept: enabled, but its account does not exist", "unbound"},
+		{live, kept, "disabled", kit.Text("no"), "repair: key kept: enabled, but of another account, kind, workspace or expiry in the table before", "unbound"},
+		{live, ownAccount(r), "suspended", yes, "repair: key kept: not suspended, but its account is", ""},
 		{before, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable in the table before: stored bool where string is expected", ""},
 		{live, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable: stored bool where string is expected", ""},
-		{live, ownAccount(r), "v", kit.Number("2"), "operator: workspace deleted since: live, but deleted in the table before; its account cannot be read", ""},
+		{live, ownAccount(r), "v", kit.Number("0"), "operator: workspace deleted since: live, but deleted in the table before; its account cannot be read", ""},
 	} {
 		r.reset()
 		before.Become(t, stored)
 		kind, _, _ := strings.Cut(c.row, "#")
-		r.set(c.in.Table, c.row, kind, c.set, c.to)
+		at := kit.Key(c.row, kind)
+		sound := c.in.Get(t, at)[c.set]
+		c.in.Set(t, at, c.set, c.to)
 		if found := r.findings(exit.Uncertain, r.repairArgs()...); !slices.Contains(found, c.found) {
 			t.Errorf("%s: found %q", c.found, found)
 		}
 		r.wantLetIn(strings.Fields(c.letIn)...)
+		if c.in == live && c.set != "disabled" {
+			live.Change(t, at, func(row kit.Row) {
+				if row[c.set] = sound; sound == nil {
+					delete(row, c.set)
+				}
+			})
+			r.wantLetIn(strings.Fields(c.letIn)...)
+		}
+	}
+}
+
+// A row of a newer version is not damaged. A check and a repair that misread it would disable the
+// keys of all customers.
+func TestRowsOfANewerVersionAreRefused(t *testing.T) {
+	t.Parallel()
+	r := newRestored(t)
+	credentials := r.engines.Tables.Credentials
+	for _, tables := range [][]string{{r.old, r.engines.Tables.Access, credentials}, {r.old}, {r.engines.Tables.Access}, {credentials}} {
+		kept := map[string][]kit.Row{}
+		for _, table := range tables {
+			kept[table] = r.table(table).All(t)
+			for _, row := range kept[table] {
+				r.table(table).Set(t, row, "v", kit.Number("2"))
+			}
+		}
+		before, old := r.contents(), r.table(r.old).All(t)
+		commands := [][]string{r.repairArgs(), r.repairArgs("--dry-run")}
+		if !slices.Equal(tables, []string{r.old}) {
+			commands = append(commands, []string{"restore", "check"}, []string{"restore", "repair", "--disable-all-keys", "--yes"})
+		}
+		for _, args := range commands {
+			if got := r.want(exit.Refused, args...); got.stdout != "" || !strings.Contains(got.stderr, "written by a newer version") {
+				t.Errorf("%v with newer rows in %v: %s%s", args, tables, got.stdout, got.stderr)
+			}
+		}
+		if diff := cmp.Diff(before, r.contents()); diff != "" || !reflect.DeepEqual(old, r.table(r.old).All(t)) {
+			t.Errorf("newer rows in %v: changed (-before +after):\n%s", tables, diff)
+		}
+		for table, rows := range kept {
+			r.table(table).Become(t, rows)
+		}
 	}
 }
 
@@ -281,9 +329,9 @@ func TestDifferencesThatARepairLeaves(t *testing.T) {
 	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "next", next)
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "deleted_at", kit.Number("1"))
-	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", kit.Number("2"))
+	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", kit.Number("0"))
 	r.wantFound(without(r.findings(exit.Uncertain, r.repairArgs()...), before),
-		"operator: workspace default: unreadable in the table before: item version 2",
+		"operator: workspace default: unreadable in the table before: item version 0",
 		"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out",
 		"repair: key half deleted: enabled, but in the table before: its workspace cannot be read",
 		"repair: key kept: enabled, but in the table before: its workspace cannot be read",
@@ -381,7 +429,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 	r.set(table, "workspace#"+string(r.workspaces["deleted since"]), "workspace", "name", &types.AttributeValueMemberBOOL{}) // its key stays as it is
 	for _, place := range [][2]string{{"key#broken", "key"}, {"somebody's", "item"}} {
 		row := kit.Key(place[0], place[1])
-		row["v"] = kit.Number("2")
+		row["v"] = kit.Number("0")
 		r.table(table).Put(t, row)
 	}
 	r.set(table, ownAccount(r), "key#"+string(r.keys["unbound"]), "v", kit.Text("one"))
@@ -393,7 +441,8 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		"operator: credential ID: has the same sort_order of openai, 0, as ID",
 		"operator: item account#Acme key#unbound: not an item of the access table",
 		"operator: item somebody's item: not an item of the access table",
-		"operator: key broken: unreadable: item version 2",
+		"operator: key broken: unreadable: item version 0",
+		"repair: key broken: enabled, but its account does not exist",
 		"operator: workspace deleted since: unreadable: stored bool where string is expected",
 		"repair: account Acme: its default workspace is deleted or not its own",
 		"repair: account ID: its default workspace is deleted or not its own",

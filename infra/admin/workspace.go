@@ -119,7 +119,9 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 		}
 		err = s.registry.DeleteWorkspace(ctx, c.Account, c.ID)
 		if err == nil {
-			err = c.disableKeys(ctx, s)
+			var others []auth.SurveyedKey
+			others, err = c.disableKeys(ctx, s)
+			err = cmp.Or(err, s.nameLeft(others, errKeysEnabled))
 		}
 		err = s.orRepeat(err, "the workspace may be deleted, and some of its keys enabled")
 	}
@@ -157,16 +159,17 @@ const (
 	errKeysLeft    = exit.Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
 )
 
-// disableKeys disables the keys of a deleted workspace that its list lacks, and damaged ones.
-func (c oneWorkspace) disableKeys(ctx context.Context, s *session) error {
+// disableKeys disables the keys of a deleted workspace that its list lacks. It returns the enabled
+// keys that are not the account's.
+func (c oneWorkspace) disableKeys(ctx context.Context, s *session) (others []auth.SurveyedKey, err error) {
 	bound, err := c.boundKeys(ctx, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, enabled := split(bound, func(key auth.SurveyedKey) bool { return key.Disabled })
 	own, others := split(enabled, func(key auth.SurveyedKey) bool { return key.Account == c.Account })
 	_, err = s.changeKeys(ctx, "key.disable", own, s.registry.DisableKey)
-	return cmp.Or(err, s.nameLeft(others, errKeysEnabled))
+	return others, err
 }
 
 // deleteKeys deletes the keys of a workspace, except damaged ones, and returns how many.
@@ -276,10 +279,11 @@ func (c oneWorkspace) erase(ctx context.Context, s *session, removed *removal) e
 	if err != nil {
 		return err
 	}
+	_, failed := c.disableKeys(ctx, s) // first: deleting leaves damaged keys
 	err = removed.purge(ctx, s, found)
-	keys, failed := c.deleteKeys(ctx, s)
+	keys, failedToo := c.deleteKeys(ctx, s)
 	removed.Keys = keys
-	return cmp.Or(err, failed)
+	return cmp.Or(err, failed, failedToo)
 }
 
 func (r removal) report(ctx context.Context, s *session, action string, err error, sentence string) error {

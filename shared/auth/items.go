@@ -184,8 +184,8 @@ func read[T any](item map[string]types.AttributeValue) (row T, err error) {
 	return row, nil
 }
 
-// ownership returns the attributes that say whose an item is, and whether that account is
-// suspended, as far as they can be read.
+// ownership returns the attributes that say whose an item is, and the two marks of a key that
+// is refused, as far as they can be read.
 func ownership(item map[string]types.AttributeValue) map[string]types.AttributeValue {
 	kept := primaryKeyOf(item).attributes()
 	for _, name := range []string{"account", "workspace"} {
@@ -193,8 +193,10 @@ func ownership(item map[string]types.AttributeValue) map[string]types.AttributeV
 			kept[name] = text
 		}
 	}
-	if mark, ok := item["suspended"].(*types.AttributeValueMemberBOOL); ok {
-		kept["suspended"] = mark
+	for _, name := range []string{"disabled", "suspended"} {
+		if mark, ok := item[name].(*types.AttributeValueMemberBOOL); ok {
+			kept[name] = mark
+		}
 	}
 	return kept
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -86,26 +87,36 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	return token, row.key(nil), nil
 }
 
+// ownedBy is the condition that a key's row names this account, or, for "", that it names none.
+func ownedBy(account ids.Account) (condition string, values map[string]types.AttributeValue) {
+	values = map[string]types.AttributeValue{":account": calls.Text(string(account))}
+	if account != "" {
+		return "account = :account", values
+	}
+	values[":string"] = calls.Text("S")
+	return "attribute_exists(pk) AND (account = :account OR NOT attribute_type(account, :string))", values
+}
+
 // DisableKey disables the key from the next request on, or returns ErrNoKey. A
-// disabled key may be disabled again.
+// disabled key may be disabled again. The account is "" if the row names none.
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
+	owned, values := ownedBy(account)
+	values[":true"] = &types.AttributeValueMemberBOOL{Value: true}
 	return r.update(ctx, "disabling a key", &dynamodb.UpdateItemInput{
 		Key: keyAt(hash).attributes(), UpdateExpression: aws.String("SET disabled = :true"),
-		ConditionExpression: aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": calls.Text(string(account)), ":true": &types.AttributeValueMemberBOOL{Value: true},
-		},
+		ConditionExpression: &owned, ExpressionAttributeValues: values,
 	}, ErrNoKey)
 }
 
 // SuspendKey sets or removes the mark that the key's account is suspended, or returns
-// ErrNoKey. It may be repeated.
+// ErrNoKey. It may be repeated. The account is "" if the row names none.
 func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash ids.KeyHash, suspended bool) error {
-	change, values := suspension(suspended)
-	values[":account"] = calls.Text(string(account))
+	owned, values := ownedBy(account)
+	change, mark := suspension(suspended)
+	maps.Copy(values, mark)
 	return r.update(ctx, "marking a key", &dynamodb.UpdateItemInput{
 		Key: keyAt(hash).attributes(), UpdateExpression: &change,
-		ConditionExpression: aws.String("account = :account"), ExpressionAttributeValues: values,
+		ConditionExpression: &owned, ExpressionAttributeValues: values,
 	}, ErrNoKey)
 }
 
@@ -168,16 +179,10 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.
 	if found.row.Account != account {
 		return ErrNoKey
 	}
-	remove := &types.Delete{
-		TableName: &r.table, Key: keyAt(hash).attributes(),
-		ConditionExpression:       aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":account": calls.Text(string(account))},
-	}
-	if account == "" {
-		remove.ConditionExpression = aws.String("NOT attribute_type(account, :string)")
-		remove.ExpressionAttributeValues = map[string]types.AttributeValue{":string": calls.Text("S")}
-	}
-	items := []types.TransactWriteItem{{Delete: remove}}
+	owned, values := ownedBy(account)
+	items := []types.TransactWriteItem{{Delete: &types.Delete{
+		TableName: &r.table, Key: keyAt(hash).attributes(), ConditionExpression: &owned, ExpressionAttributeValues: values,
+	}}}
 	for _, at := range found.row.entries() {
 		items = append(items, r.removeEntry(at))
 	}

@@ -36,6 +36,9 @@ type Survey struct {
 	Unsure []ItemKey
 	// Unknown are the items that no version of this service writes.
 	Unknown []ItemKey
+	// Newer is the number of items that a newer version of this service wrote. They count as
+	// damaged, too.
+	Newer int
 }
 
 // SurveyedWorkspace is a workspace with its account.
@@ -47,7 +50,7 @@ type SurveyedWorkspace struct {
 }
 
 // SurveyedKey is an API key with its account, "" if that cannot be read. Of a damaged key only
-// Hash, Account, Workspace and Suspended are certain.
+// Hash, Account, Workspace, Disabled and Suspended are certain.
 type SurveyedKey struct {
 	Key
 	Account ids.Account
@@ -119,6 +122,9 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 // add takes an item into the survey. List entries go into entries. The list entries
 // that a key or workspace should have go into wanted.
 func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[primaryKey]bool) {
+	if calls.IsNewer(item, itemVersion) {
+		s.Newer++
+	}
 	at := primaryKeyOf(item)
 	inList := strings.HasPrefix(at.PK, accountPrefix) || strings.HasPrefix(at.PK, workspacePrefix)
 	switch {

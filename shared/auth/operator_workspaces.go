@@ -218,9 +218,9 @@ func (r *Registry) isNotDefault(account ids.Account, workspace ids.Workspace) ty
 	}}
 }
 
-// disableBound disables the enabled keys of the workspace and returns how many there were. It
-// passes over a key that was just deleted, and over a damaged one, because every
-// request with it is refused. It tries every key before it returns an error.
+// disableBound disables the enabled keys of the workspace and returns how many there were. A
+// damaged key is among them: somebody may put its row right. It passes over a key that was just
+// deleted or is not the account's. It tries every key before it returns an error.
 func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
 	keys, err := r.ListBoundKeys(ctx, workspace)
 	if err != nil {
@@ -228,7 +228,7 @@ func (r *Registry) disableBound(ctx context.Context, account ids.Account, worksp
 	}
 	var failed []error
 	for _, key := range keys {
-		if key.Disabled || key.Damage != nil {
+		if key.Disabled {
 			continue
 		}
 		err := r.DisableKey(ctx, account, key.Hash)

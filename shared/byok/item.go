@@ -57,6 +57,7 @@ type row struct {
 	item
 	decoded bool
 	whole   bool // see isWhole
+	newer   bool // a newer version of this service wrote it
 }
 
 func decodeAll(items []map[string]types.AttributeValue) []row {
@@ -69,11 +70,12 @@ func decodeAll(items []map[string]types.AttributeValue) []row {
 
 func decode(attributes map[string]types.AttributeValue) row {
 	var i, key item
+	newer := calls.IsNewer(attributes, itemVersion)
 	if attributevalue.UnmarshalMap(attributes, &i) == nil {
-		return row{item: i, decoded: true, whole: isWhole(attributes)}
+		return row{item: i, decoded: true, whole: isWhole(attributes), newer: newer}
 	}
 	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": attributes["pk"], "sk": attributes["sk"]}, &key)
-	return row{item: key} // the decoder may have set any field of i
+	return row{item: key, newer: newer} // the decoder may have set any field of i
 }
 
 // isWhole reports whether a row has every attribute that decides about a request.

@@ -92,6 +92,7 @@ func (m *Manager) ListAll(ctx context.Context) (Listing, error) {
 type Surveyed struct {
 	Credential
 	Unreadable bool
+	Newer      bool // a newer version of this service wrote it
 }
 
 // Survey reads every row of the credentials table, without its seal. It changes nothing.
@@ -102,7 +103,7 @@ func Survey(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Sur
 	}
 	all := make([]Surveyed, len(rows))
 	for i, row := range rows {
-		all[i] = Surveyed{row.credential(), !row.isSound() || !row.whole}
+		all[i] = Surveyed{row.credential(), !row.isSound() || !row.whole, row.newer}
 		all[i].Workspace, all[i].ID = row.ids()
 	}
 	return all, nil

@@ -38,6 +38,17 @@ func TextOf(item map[string]types.AttributeValue, attribute string) string {
 	return ""
 }
 
+// IsNewer reports whether an item has a format version above this one: a newer version of this
+// service wrote it. Such an item is not damaged.
+func IsNewer(item map[string]types.AttributeValue, version int) bool {
+	stored, ok := item["v"].(*types.AttributeValueMemberN)
+	if !ok {
+		return false
+	}
+	v, err := strconv.Atoi(stored.Value)
+	return err == nil && v > version
+}
+
 // Encode encodes a row: a struct of strings, numbers, booleans, bytes, lists and maps, or
 // pointers to them. That cannot fail, and DynamoDB would refuse an empty row.
 func Encode(row any) map[string]types.AttributeValue {
