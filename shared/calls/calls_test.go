@@ -210,15 +210,17 @@ func listVersions(ctx context.Context, c aws.Config) error {
 	return err
 }
 
+var after = map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}}
+
 func scan(choose types.Select) func(context.Context, aws.Config) error {
 	return func(ctx context.Context, c aws.Config) error {
-		_, err := dynamodb.NewFromConfig(c).Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("t"), Select: choose})
+		_, err := dynamodb.NewFromConfig(c).Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("t"), Select: choose, ExclusiveStartKey: after})
 		return err
 	}
 }
 
 func query(ctx context.Context, c aws.Config) error {
-	_, err := dynamodb.NewFromConfig(c).Query(ctx, &dynamodb.QueryInput{TableName: aws.String("t")})
+	_, err := dynamodb.NewFromConfig(c).Query(ctx, &dynamodb.QueryInput{TableName: aws.String("t"), ExclusiveStartKey: after})
 	return err
 }
 
@@ -258,7 +260,9 @@ func TestWhole(t *testing.T) {
 		"out of time":               {getItem, service{status: 200, body: `{"Item":`, ends: context.DeadlineExceeded}, "deadline"},
 		"a page":                    {scan(""), service{status: 200, body: `{"Count":1,"Items":[{}]}`}, ""},
 		"a page without a list":     {scan(""), service{status: 200, body: `{"Count":3}`}, "malformed_response"},
-		"an empty page":             {query, service{status: 200, body: `{"Count":0,"Items":[],"LastEvaluatedKey":{"pk":{"S":"a"}}}`}, ""},
+		"an empty page":             {query, service{status: 200, body: `{"Count":0,"Items":[],"LastEvaluatedKey":{"pk":{"S":"b"}}}`}, ""},
+		"a page that does not move": {query, service{status: 200, body: `{"Count":0,"Items":[],"LastEvaluatedKey":{"pk":{"S":"a"}}}`}, "malformed_response"},
+		"a scan that does not move": {scan(""), service{status: 200, body: `{"Count":0,"Items":[],"LastEvaluatedKey":{"pk":{"S":"a"}}}`}, "malformed_response"},
 		"a query without a list":    {query, service{status: 200, body: "{}"}, "malformed_response"},
 		"a null list":               {query, service{status: 200, body: `{"Count":0,"Items":null}`}, "malformed_response"},
 		"a count":                   {count, service{status: 200, body: ` {"Count":3,"ConsumedCapacity":{"CapacityUnits":0.5}}`}, ""},

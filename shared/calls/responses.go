@@ -73,20 +73,15 @@ func refuseMalformedResponse(ctx context.Context, in middleware.DeserializeInput
 }
 
 // lacksMember reports whether a page lacks its list, a count its capacity, or a batch one of
-// its tables. Only a call that asks for the capacity can count: the SDK reads a response
-// without a number as 0, and DynamoDB sends no capacity without the number.
+// its tables, and whether a page is followed by itself: a paginator would read it for ever.
 func lacksMember(input, output any) bool {
 	switch out := output.(type) {
 	case *dynamodb.QueryOutput:
-		if in, ok := input.(*dynamodb.QueryInput); ok && in.Select == types.SelectCount {
-			return !hasUnits(out.ConsumedCapacity)
-		}
-		return out.Items == nil
+		in, ok := input.(*dynamodb.QueryInput)
+		return ok && !isPage(in.Select, out.Items, out.ConsumedCapacity) || ok && isSame(in.ExclusiveStartKey, out.LastEvaluatedKey)
 	case *dynamodb.ScanOutput:
-		if in, ok := input.(*dynamodb.ScanInput); ok && in.Select == types.SelectCount {
-			return !hasUnits(out.ConsumedCapacity)
-		}
-		return out.Items == nil
+		in, ok := input.(*dynamodb.ScanInput)
+		return ok && !isPage(in.Select, out.Items, out.ConsumedCapacity) || ok && isSame(in.ExclusiveStartKey, out.LastEvaluatedKey)
 	case *dynamodb.BatchGetItemOutput:
 		in, ok := input.(*dynamodb.BatchGetItemInput)
 		if !ok {
@@ -100,6 +95,20 @@ func lacksMember(input, output any) bool {
 		}
 	}
 	return false
+}
+
+// isPage reports whether a page has its list, or a count its capacity. Only a call that asks
+// for the capacity can count: the SDK reads a response without a number as 0, and DynamoDB
+// sends no capacity without the number.
+func isPage(asked types.Select, items []map[string]types.AttributeValue, capacity *types.ConsumedCapacity) bool {
+	if asked == types.SelectCount {
+		return hasUnits(capacity)
+	}
+	return items != nil
+}
+
+func isSame(from, next map[string]types.AttributeValue) bool {
+	return next != nil && reflect.DeepEqual(from, next)
 }
 
 func hasUnits(capacity *types.ConsumedCapacity) bool {
