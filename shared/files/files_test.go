@@ -235,12 +235,12 @@ func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersions
 	return p.Client.ListObjectVersions(ctx, &asked, o...)
 }
 
-// S3 may refuse more than once, with progress in between. Two refusals for another reason
-// may follow those of a busy S3; Delete retries both kinds.
+// S3 may refuse more than once, with progress in between. While it is busy, Delete goes on.
+// Two refusals for another reason may follow; Delete retries both kinds.
 func TestRefusalsAreRetried(t *testing.T) {
 	for versions, codes := range map[int][]string{
 		3: {"SlowDown", "", "SlowDown", "", "SlowDown"},
-		1: {"SlowDown", "SlowDown", "AccessDenied", "AccessDenied"},
+		1: {"SlowDown", "InternalError", "InternalError", "ServiceUnavailable", "AccessDenied", "AccessDenied"},
 	} {
 		s := newFixture(t, enabled)
 		s.fill("file_a", strings.Repeat("w", versions))
@@ -313,24 +313,44 @@ func TestWhetherAnAnswerWasLost(t *testing.T) {
 	}
 }
 
-// A listing whose marker does not move would be read until the request's time ends.
-func TestAListingThatDoesNotMove(t *testing.T) {
+// A listing whose marker does not move would be read until the request's time ends. Another
+// bucket's listing, and one that is cut off, would pass for the end.
+func TestEveryListingIsChecked(t *testing.T) {
 	s := newFixture(t, enabled)
-	s.put("file_a")
-	pages := 0
-	page := faults.Otherwise(http.StatusOK, "<ListVersionsResult><Name>"+s.bucket.Name+"</Name><IsTruncated>true</IsTruncated>"+
-		"<NextKeyMarker>"+files.Key(s.workspace, "file_a")+"</NextKeyMarker><NextVersionIdMarker>1</NextVersionIdMarker></ListVersionsResult>")
-	client, _ := s.through(faults.Rule{Operation: "ListObjectVersions", Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-		if pages++; pages > 10 {
-			return faults.Answer(http.StatusForbidden, "AccessDenied", "")(r, apply)
+	const key, token = "<NextKeyMarker>k</NextKeyMarker>", "<NextContinuationToken>c</NextContinuationToken>"
+	ignore := func(_ any, err error) error { return err }
+	for name, c := range map[string]struct {
+		list                   func(*s3.Client) error
+		operation, name, again string
+	}{
+		"a deletion": {func(c *s3.Client) error {
+			return ignore(files.NewStore(c, s.bucket.Name).Delete(t.Context(), s.workspace, "file_a"))
+		}, "ListObjectVersions", "Name", strings.ReplaceAll(key, "k<", files.Key(s.workspace, "file_a")+"<") + "<NextVersionIdMarker>1</NextVersionIdMarker>"},
+		"versions": {func(c *s3.Client) error {
+			return ignore(files.NewManager(c, s.bucket.Name).Versions(t.Context(), s.workspace))
+		}, "ListObjectVersions", "Name", key + "<NextVersionIdMarker>1</NextVersionIdMarker>"},
+		"uploads": {func(c *s3.Client) error {
+			return ignore(files.NewManager(c, s.bucket.Name).Uploads(t.Context(), s.workspace))
+		}, "GET", "Bucket", key + "<NextUploadIdMarker>1</NextUploadIdMarker>"},
+		"files": {func(c *s3.Client) error {
+			return ignore(files.NewManager(c, s.bucket.Name).List(t.Context(), s.workspace))
+		}, "GET", "Name", token},
+	} {
+		for answer, pages := range map[string]int{
+			"<" + c.name + ">" + s.bucket.Name + "</" + c.name + "><IsTruncated>true</IsTruncated>" + c.again: 2,
+			"<" + c.name + ">" + s.bucket.Name + "</" + c.name + "><IsTruncated>true</IsTruncated>":           1,
+			"<" + c.name + ">another</" + c.name + "><IsTruncated>false</IsTruncated>":                        1,
+		} {
+			read := 0
+			client, _ := s.through(faults.Rule{Operation: c.operation, Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+				if read++; read > 10 {
+					return faults.Answer(http.StatusForbidden, "AccessDenied", "")(r, apply)
+				}
+				return faults.Otherwise(http.StatusOK, "<Result>"+answer+"</Result>")(r, apply)
+			}})
+			if err := c.list(client); err == nil || errors.Is(err, files.ErrNotFound) || read != pages {
+				t.Errorf("%s, %s: %v after %d pages, want %d", name, answer, err, read, pages)
+			}
 		}
-		return page(r, apply)
-	}})
-	if receipt, err := files.NewStore(client, s.bucket.Name).Delete(t.Context(), s.workspace, "file_a"); err == nil || pages != 2 {
-		t.Errorf("%+v, %v after %d pages", receipt, err, pages)
-	}
-	pages = 0
-	if stored, err := files.NewManager(client, s.bucket.Name).Versions(t.Context(), s.workspace); err == nil || pages != 2 {
-		t.Errorf("%+v, %v after %d pages", stored, err, pages)
 	}
 }

@@ -71,10 +71,14 @@ func (m *Manager) Upload(ctx context.Context, w ids.Workspace, f ids.File, body 
 // List lists the files of the workspace by id. A missing workspace has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]File, error) {
 	prefix := Key(w, "")
+	read := func(from marker) (*s3.ListObjectsV2Output, error) {
+		return m.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &m.bucket, Prefix: &prefix, ContinuationToken: from.key})
+	}
+	endOf := func(page *s3.ListObjectsV2Output) ending {
+		return ending{page.Name, page.IsTruncated, marker{key: page.NextContinuationToken}}
+	}
 	var files []File
-	pages := s3.NewListObjectsV2Paginator(m.s3, &s3.ListObjectsV2Input{Bucket: &m.bucket, Prefix: &prefix})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+	for page, err := range pages(m.bucket, read, endOf) {
 		if err != nil {
 			return nil, fmt.Errorf("listing files: %w", err)
 		}
@@ -171,12 +175,16 @@ func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, erro
 // Uploads lists the uploads in parts that somebody began below the workspace's prefix and did
 // not complete. Nobody can read their bytes, but whoever began one may complete it.
 func (m *Manager) Uploads(ctx context.Context, w ids.Workspace) (uploads []types.MultipartUpload, err error) {
-	pages := s3.NewListMultipartUploadsPaginator(m.s3, &s3.ListMultipartUploadsInput{Bucket: &m.bucket, Prefix: aws.String(Key(w, ""))})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err == nil && aws.ToString(page.Bucket) != m.bucket {
-			err = errors.New("a response that is no listing of the bucket")
-		}
+	prefix := Key(w, "")
+	read := func(from marker) (*s3.ListMultipartUploadsOutput, error) {
+		return m.s3.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{
+			Bucket: &m.bucket, Prefix: &prefix, KeyMarker: from.key, UploadIdMarker: from.id,
+		})
+	}
+	endOf := func(page *s3.ListMultipartUploadsOutput) ending {
+		return ending{page.Bucket, page.IsTruncated, marker{page.NextKeyMarker, page.NextUploadIdMarker}}
+	}
+	for page, err := range pages(m.bucket, read, endOf) {
 		if err != nil {
 			return nil, fmt.Errorf("listing uploads: %w", err)
 		}

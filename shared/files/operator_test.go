@@ -3,6 +3,7 @@ package files_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -109,6 +110,19 @@ func TestUploadsInPartsAreAborted(t *testing.T) {
 		}
 	}
 	kit.Must(t, kept())
+}
+
+// An upload may begin, or its parts arrive, while others are aborted.
+func TestUploadsAreListedUntilNoneIsLeft(t *testing.T) {
+	s := newFixture(t, enabled)
+	s.bucket.Begin(t, files.Key(s.workspace, "file_a"))
+	late := sync.OnceFunc(func() { s.bucket.Begin(t, files.Key(s.workspace, "file_b")) })
+	client, _ := s.through(faults.Rule{Operation: "AbortMultipartUpload", Fault: faults.Then(late)})
+	m := files.NewManager(client, s.bucket.Name)
+	aborted, err := m.AbortUploads(t.Context(), s.workspace)
+	if left, listErr := m.Uploads(t.Context(), s.workspace); aborted != 2 || len(left) > 0 || errors.Join(err, listErr) != nil {
+		t.Errorf("aborted %d, left %v, %v, %v", aborted, left, err, listErr)
+	}
 }
 
 // TestSimulation of delete-file plays the faults of an upload and of a purge.

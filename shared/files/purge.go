@@ -118,35 +118,58 @@ type versionLister interface {
 	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
 }
 
-// versionPages yields the listing of all versions with the prefix, page by page. It ends after
-// an error.
+// versionPages yields the listing of all versions with the prefix, page by page.
 func versionPages(ctx context.Context, client versionLister, bucket, prefix string) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
-	return func(yield func(*s3.ListObjectVersionsOutput, error) bool) {
-		in := &s3.ListObjectVersionsInput{Bucket: &bucket, Prefix: &prefix, MaxKeys: aws.Int32(batch)}
-		for {
-			page, err := client.ListObjectVersions(ctx, in)
+	read := func(from marker) (*s3.ListObjectVersionsOutput, error) {
+		return client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{
+			Bucket: &bucket, Prefix: &prefix, MaxKeys: aws.Int32(batch), KeyMarker: from.key, VersionIdMarker: from.id,
+		})
+	}
+	return pages(bucket, read, func(page *s3.ListObjectVersionsOutput) ending {
+		return ending{page.Name, page.IsTruncated, marker{page.NextKeyMarker, page.NextVersionIdMarker}}
+	})
+}
+
+// marker is the place after which a page of a listing begins. nil stands for the first page.
+type marker struct{ key, id *string }
+
+// ending is how a page names its bucket and the next page.
+type ending struct {
+	bucket    *string
+	truncated *bool
+	next      marker
+}
+
+// pages yields every page of a listing of the bucket. It ends after an error. The SDK's own
+// paginators end without an error at a truncated page without a marker, and never end if the
+// marker does not move.
+func pages[P any](bucket string, read func(from marker) (P, error), endOf func(P) ending) iter.Seq2[P, error] {
+	return func(yield func(P, error) bool) {
+		for from, more := (marker{}), true; more; {
+			page, err := read(from)
+			var end ending
 			if err == nil {
-				err = sound(in, page)
+				end = endOf(page)
+				err = end.check(bucket, from)
 			}
-			if !yield(page, err) || err != nil || !aws.ToBool(page.IsTruncated) {
+			if !yield(page, err) || err != nil {
 				return
 			}
-			in.KeyMarker, in.VersionIdMarker = page.NextKeyMarker, page.NextVersionIdMarker
+			from, more = end.next, aws.ToBool(end.truncated)
 		}
 	}
 }
 
-// sound refuses a response that is not a listing of the bucket. It also refuses a truncated
-// one without a marker, which would look like the end of a listing, and one with the marker
-// of the request, which would never end.
-func sound(in *s3.ListObjectVersionsInput, page *s3.ListObjectVersionsOutput) error {
-	key, version := aws.ToString(page.NextKeyMarker), aws.ToString(page.NextVersionIdMarker)
+// check refuses a response that is not a listing of the bucket. It also refuses a truncated
+// one whose marker is missing, or is the one of the request.
+func (e ending) check(bucket string, from marker) error {
+	key, id := aws.ToString(e.next.key), aws.ToString(e.next.id)
 	switch {
-	case aws.ToString(page.Name) != *in.Bucket:
+	case aws.ToString(e.bucket) != bucket:
 		return errors.New("a response that is no listing of the bucket")
-	case !aws.ToBool(page.IsTruncated):
+	case !aws.ToBool(e.truncated):
 		return nil
-	case key == "" || key == aws.ToString(in.KeyMarker) && version == aws.ToString(in.VersionIdMarker):
+	case key == "" || key == aws.ToString(from.key) && id == aws.ToString(from.id):
 		return errors.New("a truncated listing without another marker")
 	}
 	return nil
