@@ -75,10 +75,12 @@ test: build ## Run every Go test, on real engines, offline once installed (RACE=
 ifneq ($(DYNAMODB),)
 	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
 endif
-	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run
-	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" \
+	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
+	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
+		SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
 		$(GO_TEST) -p 6 -shuffle=on -count=1 -timeout 40m ./...
 	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
+	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }
 	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
 
 .PHONY: build

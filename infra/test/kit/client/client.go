@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"signalbox.dev/infra/test/kit"
 )
 
 // Client sends requests to one service, from many goroutines at once.
@@ -103,10 +105,14 @@ func (r Request) With(name string, values ...string) Request {
 	return r
 }
 
-// Do sends the request and runs the client's Check on the response.
+// Do sends the request and runs the client's Check on the response. On a busy machine it
+// repeats a request that met a time-out.
 func (r Request) Do(t testing.TB) Response {
 	t.Helper()
 	got, err := r.Send(t.Context())
+	if (err != nil || got.Status == http.StatusInternalServerError) && kit.Busy(t, fmt.Sprintf("%s %s: %d", r.Method, r.Operation, got.Status)) {
+		got, err = r.Send(t.Context())
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
