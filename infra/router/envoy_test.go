@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +35,7 @@ func runShipped(t *testing.T, folder string) {
 		name string
 		run  func(*testing.T, *tenant)
 	}{
-		{"answers", answers}, {"headers", headers}, {"random", random}, {"streams", streams}, {"restarts", restarts},
+		{"answers", answers}, {"headers", headers}, {"random", random}, {"streams", streams}, {"repeats", repeats}, {"restarts", restarts},
 		{"strangers", strangers}, {"silence", silence}, {"large", large}, {"outages", outages},
 	} {
 		t.Run(check.name, func(t *testing.T) { check.run(t, a) })
@@ -86,6 +87,7 @@ func answers(t *testing.T, a *tenant) {
 	}
 	// A client's own headers and query have no effect. What the client may know comes back.
 	own, platform := a.plan(model)[0], received{"openai", "sk-platform-openai"}
+	refused := envelope(502, "The provider refused the platform", "platform_key_refused")
 	for _, c := range []struct {
 		answers  []string
 		status   int
@@ -96,7 +98,11 @@ func answers(t *testing.T, a *tenant) {
 		{[]string{"200"}, 200, `{"answer":"200"}`, "own", []received{own}},
 		{[]string{"404"}, 404, `{"answer":"404"}`, "own", []received{own}},
 		{[]string{"500"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
-		{[]string{"500", "402"}, 502, envelope(502, "The provider refused the platform", "platform_key_refused"), "platform", []received{own, platform}},
+		{[]string{"500", "402"}, 502, refused, "platform", []received{own, platform}},
+		{[]string{"500", "401,empty"}, 502, refused, "platform", []received{own, platform}},
+		{[]string{"500", "403,zipped"}, 502, refused, "platform", []received{own, platform}},
+		{[]string{"500", "403,large"}, 502, refused, "platform", []received{own, platform}},
+		{[]string{"401,zipped"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
 		{[]string{"0", "0"}, 503, "", "", []received{own, platform}},
 	} {
 		number := fmt.Sprint(a.numbers.Add(1))
@@ -240,6 +246,42 @@ func streams(t *testing.T, a *tenant) {
 		want := map[bool]int{true: 1, false: 3}[slices.Contains(answers, "cut")]
 		if keys := a.providers.take(number); parts != want || !slices.Equal(keys, a.plan(model)[:len(answers)]) {
 			t.Errorf("%v: %d parts, keys %v", answers, parts, keys)
+		}
+	}
+}
+
+// repeats: an SDK repeats a 5xx unless the answer says that it should not. It repeats no request
+// that a provider may have served, and none for which the platform's key is refused. A time-out
+// of an attempt is shorter here.
+func repeats(t *testing.T, a *tenant) {
+	text, err := os.ReadFile("envoy.yaml")
+	kit.Must(t, err)
+	quick := filepath.Join(t.TempDir(), "envoy.yaml")
+	write(t, quick, strings.Replace(string(text), "per_try_timeout: 600s", "per_try_timeout: 1s", 1))
+	shipped := a.envoy.command
+	defer func() { a.envoy.command = shipped; a.envoy.restart(syscall.SIGTERM) }()
+	a.envoy.command = slices.Replace(slices.Clone(shipped), 2, 3, quick)
+	a.envoy.restart(syscall.SIGTERM)
+	own, platform := a.plan(model)[0], received{"openai", "sk-platform-openai"}
+	for _, c := range []struct {
+		answers []string
+		status  int
+		keys    []received
+	}{
+		{[]string{"hang"}, 504, []received{own}},
+		{[]string{"500", "402"}, 502, []received{own, platform}},
+		{[]string{"500", "503", "500", "503", "500", "503"}, 503, []received{own, platform, own, platform, own, platform}},
+	} {
+		number, body := fmt.Sprint(a.numbers.Add(1)), ""
+		var g got
+		for range 3 { // as the SDKs of OpenAI and Anthropic do
+			body = bodyFor(model, number, c.answers...)
+			if g = a.send("POST", chat, a.token, strings.NewReader(body)); g.header.Get("X-Should-Retry") == "false" {
+				break
+			}
+		}
+		if keys := a.providers.take(number); g.status != c.status || !slices.Equal(keys, c.keys) {
+			t.Errorf("%v: %d %s, received %v, want %v", c.answers, g.status, g.text, keys, c.keys)
 		}
 	}
 }

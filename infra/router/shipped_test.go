@@ -142,6 +142,9 @@ func newBench(t *testing.T, folder string) *bench {
 		TB: t, log: filepath.Join(work, "envoy"), url: "http://127.0.0.1:9901/ready",
 		command: []string{envoyBinary, "-c", "envoy.yaml", "-l", "warn", "--concurrency", "2", "--disable-hot-restart"},
 	}
+	if text, err := exec.CommandContext(t.Context(), envoyBinary, "-c", "envoy.yaml", "--mode", "validate", "-l", "warn").CombinedOutput(); err != nil || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("Envoy says of envoy.yaml: %v\n%s", err, text)
+	}
 	for _, p := range []*process{b.authorizer, b.envoy} {
 		t.Cleanup(func() { p.stop(os.Kill) })
 		p.start()
@@ -485,6 +488,10 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, "1")
 	}
 	w.Header().Set("X-Signalbox-Served-By", "forged")
+	if answer == "503" {
+		w.Header().Del("X-Should-Retry")
+	}
+	answer, form, _ := strings.Cut(answer, ",")
 	switch status, err := strconv.Atoi(answer); {
 	case answer == "names0", answer == "names1":
 		w.WriteHeader(http.StatusOK)
@@ -494,8 +501,14 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 	case answer == "stream", answer == "cut":
 		p.stream(w, words[0], answer == "cut")
 	case err == nil && status > 0:
+		body := map[string]string{"": fmt.Sprintf(`{"answer":%q}`, answer), "zipped": string(zipped([]byte("sk-refused"))), "large": strings.Repeat("sk-refused", 20000)}[form]
+		if form == "zipped" {
+			w.Header().Set("Content-Encoding", "gzip")
+		}
 		w.WriteHeader(status)
-		_, _ = fmt.Fprintf(w, `{"answer":%q}`, answer)
+		_, _ = io.WriteString(w, body)
+	case answer == "hang":
+		<-r.Context().Done()
 	default:
 		panic(http.ErrAbortHandler)
 	}
