@@ -127,28 +127,38 @@ func (in *batchGetItem) apply(w *World) (any, error) {
 	return object{"Responses": responses, "UnprocessedKeys": object{}}, nil
 }
 
-// batchWriteItem is the input of BatchWriteItem. Only deletions are modelled.
+// batchWriteItem is the input of BatchWriteItem.
 type batchWriteItem struct {
-	RequestItems map[string][]struct{ DeleteRequest struct{ Key Item } }
+	RequestItems map[string][]struct {
+		DeleteRequest struct{ Key Item }
+		PutRequest    struct{ Item Item }
+	}
 }
 
 func (in *batchWriteItem) touches() (all []Touch) {
 	for table, deletions := range in.RequestItems {
 		for _, one := range deletions {
-			all = append(all, touch(table, one.DeleteRequest.Key, true))
+			if one.PutRequest.Item != nil {
+				all = append(all, touch(table, one.PutRequest.Item, true))
+			} else {
+				all = append(all, touch(table, one.DeleteRequest.Key, true))
+			}
 		}
 	}
 	return inOrder(all)
 }
 
 func (in *batchWriteItem) apply(w *World) (any, error) {
-	for name, deletions := range in.RequestItems {
+	for name, writes := range in.RequestItems {
 		t, err := w.table(name)
 		if err != nil {
 			return nil, err
 		}
-		for _, one := range deletions {
+		for _, one := range writes {
 			delete(t, keyOf(one.DeleteRequest.Key))
+			if put := one.PutRequest.Item; put != nil {
+				t[keyOf(put)] = put
+			}
 		}
 	}
 	return object{"UnprocessedItems": object{}}, nil

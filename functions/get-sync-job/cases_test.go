@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"signalbox.dev/infra/test/cases"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// jobIn makes a job of the tenant in this state.
+func jobIn(w *cases.World, state syncjobs.Status) ids.Job {
+	t, account := w.TB(), w.Tenant.ID
+	job, err := w.Jobs.Create(t.Context(), account)
+	kit.Must(t, err)
+	if state != syncjobs.Queued {
+		kit.Must(t, w.Jobs.Start(t.Context(), account, job))
+	}
+	if state == syncjobs.Succeeded {
+		kit.Must(t, w.Jobs.Succeed(t.Context(), account, job, 12, 0))
+	}
+	return job
+}
+
+// read makes an act of a request for a job.
+func read(w *cases.World, token, job string) cases.Act {
+	a := w.Request("read", cases.Request{Assemble: assemble, Event: readRequest(job).As(token)})
+	a.Calls, a.Rounds = []string{getJob, getKey}, 1
+	return a
+}
+
+func TestCases(t *testing.T) {
+	// one makes a case of a request that ends in want, also after all others.
+	one := func(name, want string, set func(*cases.World) cases.Play) cases.Case {
+		return cases.Case{Name: name, Set: func(w *cases.World) cases.Play {
+			p := set(w)
+			p.Judge = func(done []cases.Done) { judge(w, want, done) }
+			return p
+		}}
+	}
+	alone := func(name, want string, set func(*cases.World) cases.Act) cases.Case {
+		return one(name, want, func(w *cases.World) cases.Play { return cases.Play{Act: set(w)} })
+	}
+	running := func(w *cases.World) string { return string(jobIn(w, syncjobs.Running)) }
+	cases.Suite{
+		Cases: []cases.Case{
+			alone("own job", "200", func(w *cases.World) cases.Act { return read(w, w.Tenant.Management, running(w)) }),
+			alone("another account's job", "404", func(w *cases.World) cases.Act { return read(w, w.Tenant.Management, string(strangersJob(w))) }),
+			alone("unknown job", "404", func(w *cases.World) cases.Act { return read(w, w.Tenant.Management, string(ids.New[ids.Job]())) }),
+			alone("no UUID", "404", func(w *cases.World) cases.Act {
+				a := read(w, w.Tenant.Management, kit.Marker)
+				a.Calls = []string{getKey}
+				return a
+			}),
+			alone("standard key", "401 management_key_required", func(w *cases.World) cases.Act {
+				a := read(w, w.Tenant.StandardKey(w.TB(), ""), running(w))
+				a.Spare = []string{getJob}
+				return a
+			}),
+			alone("unknown key", "401 unknown_key", func(w *cases.World) cases.Act {
+				a := read(w, kit.Marker+"unknown", running(w))
+				a.Spare = []string{getJob}
+				return a
+			}),
+			one("revoke key", "401 disabled", func(w *cases.World) cases.Play {
+				a := read(w, w.Tenant.Management, running(w))
+				a.NoMenu = true
+				return cases.Play{Act: a, Beside: []cases.Beside{{Then: "401 disabled", Act: w.Command("revoke", func(ctx context.Context, c cases.Clients) error {
+					return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(w.Tenant.Management))
+				})}}}
+			}),
+			alone("create a job", "done", func(w *cases.World) cases.Act {
+				return w.Command("create", func(ctx context.Context, c cases.Clients) error {
+					job, err := c.Jobs.Create(ctx, w.Tenant.ID)
+					if row := w.Rows(w.Outputs.Jobs).Get(w.TB(), kit.Key("job#"+string(job))); err == nil && row == nil {
+						w.Broken("stored", "the job was created and is not there")
+					}
+					return err
+				})
+			}),
+			{Name: "a job moves", Set: func(w *cases.World) cases.Play {
+				job := jobIn(w, syncjobs.Running)
+				start, succeed, fail := worker(w, job)
+				return cases.Play{Act: succeed, Judge: func(done []cases.Done) { finished(w, job, done) }, Beside: []cases.Beside{
+					{Act: fail, Then: syncjobs.ErrState.Error(), Ends: []string{syncjobs.ErrState.Error()}},
+					{Act: start, Ends: []string{syncjobs.ErrState.Error()}},
+				}}
+			}},
+		},
+		Overlaps: []cases.Overlap{{Name: "two workers and a client", Reaches: []string{"fail: done", "succeed: done", "read: 200"}, Set: func(w *cases.World) ([]cases.Act, func([]cases.Done)) {
+			job := jobIn(w, syncjobs.Queued)
+			start, succeed, fail := worker(w, job)
+			second := start
+			second.Name = "start too"
+			return []cases.Act{start, second, succeed, fail, read(w, w.Tenant.Management, string(job))}, func(done []cases.Done) { finished(w, job, done) }
+		}}},
+	}.Play(t)
+}
+
+// judge requires the result of a request that is repeated after all others, and that a revoked
+// key is refused from then on.
+func judge(w *cases.World, want string, done []cases.Done) {
+	for _, d := range done {
+		if d.Again && d.Result.Text != want && len(done) > 0 && !(want == "401 disabled" && len(done) == 2) {
+			w.Broken("result", "it ends in %s, want %s", d.Result.Text, want)
+		}
+	}
+}
+
+// worker makes the acts of a worker on a job.
+func worker(w *cases.World, job ids.Job) (start, succeed, fail cases.Act) {
+	account := w.Tenant.ID
+	start = w.Command("start", func(ctx context.Context, c cases.Clients) error { return c.Jobs.Start(ctx, account, job) }, syncjobs.ErrState)
+	succeed = w.Command("succeed", func(ctx context.Context, c cases.Clients) error { return c.Jobs.Succeed(ctx, account, job, 3, 4) }, syncjobs.ErrState)
+	fail = w.Command("fail", func(ctx context.Context, c cases.Clients) error { return c.Jobs.Fail(ctx, account, job, "a fixed text") }, syncjobs.ErrState)
+	return start, succeed, fail
+}
+
+// finished requires that a job ends once, in the state that its worker was told.
+func finished(w *cases.World, job ids.Job, done []cases.Done) {
+	row := w.Rows(w.Outputs.Jobs).Get(w.TB(), kit.Key("job#"+string(job)))
+	ends := map[string]string{"succeed": "succeeded", "fail": "failed"}
+	told := map[string]bool{}
+	for _, d := range done {
+		if state := ends[d.Act]; state != "" && d.Result.Text == "done" {
+			told[state] = true
+		}
+	}
+	state := kit.TextOf(row, "status")
+	if len(told) > 1 || len(told) == 1 && !told[state] {
+		w.Broken("stored", "the job is %s, though its workers were told %v", state, told)
+	}
+}
+
+// strangersJob makes a job of another account.
+func strangersJob(w *cases.World) ids.Job {
+	job, err := w.Jobs.Create(w.TB().Context(), w.Stranger().ID)
+	kit.Must(w.TB(), err)
+	return job
+}

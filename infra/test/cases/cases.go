@@ -1,0 +1,589 @@
+// Package cases plays a request to a function, or a command of the operator, with each fault of
+// each of its calls to AWS, and beside other acts. Only tests import it.
+//
+// A Case (this file) stores rows and files, and returns an Act and those beside it. The act is
+// run once to learn its calls. Then it is run again, each time in a new World (world.go) and
+// with one disturbance (client.go):
+//
+//   - each fault of the menu (menu.go) at a call, once and each time. The whole menu is tried
+//     once for each kind of call, the main faults at every call;
+//   - another act run whole before and after each call, also while an answer is lost;
+//   - for an act that waits, a request held before its last write until after each call.
+//
+// What a fault must end in is said: by the menu, and by the act where it knows better. Each
+// verdict judges the result, the log line, the audit line and what is stored. Then the act is
+// repeated without a fault, and must finish. The calls, and the chain of calls that wait for each
+// other (round trips), are compared with the promised ones.
+//
+// The World is a model of AWS in virtual time (testing/synctest): no machine decides and waiting
+// costs nothing. With -engines each verdict is given twice, on the model and on the real engines.
+// The test fails where the two differ: in the result, in what is stored, in the calls, or in the
+// set of cases.
+//
+// An Overlap (overlap.go) runs acts side by side, with delays from a seed.
+package cases
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Act is a request to a function (World.Request), or a command of the operator.
+type Act struct {
+	Name string
+	// Do runs the act once. Its calls go through the client; it ends with the context.
+	Do func(context.Context, aws.HTTPClient) Result
+	// Calls are the promised calls without a fault, by kind; Rounds is how many of them come
+	// one after the other. Neither is checked if Calls is nil.
+	Calls  []string
+	Rounds int
+	// Failed is the Text of the result if a call that is needed fails.
+	Failed string
+	// Spare are kinds of calls whose failure changes nothing.
+	Spare []string
+	// Ends returns the results that a fault must end in, where neither the menu nor Spare says
+	// it: each if it is met each time, plain for the result without a fault. Nil means that the
+	// menu decides.
+	Ends func(c Call, f *Fault, each bool, plain string) []string
+	// Limit is the time that the act has on the model, 10 s by default.
+	Limit time.Duration
+	// Unconditional means that its writes need no condition.
+	Unconditional bool
+	// NoMenu means that the act is played beside the others only.
+	NoMenu bool
+}
+
+// Result is what the user of an act sees.
+type Result struct {
+	// Text is compared: between the runs of an act, and between the two worlds.
+	Text         string
+	Shown        any // for the case's own judge
+	Began, Ended time.Time
+}
+
+// Beside is another act.
+type Beside struct {
+	Act Act
+	// Then is the result of the case's act if this act came first.
+	Then string
+	// Ends are further results of this act beside the case's one; without it, only its result
+	// alone.
+	Ends []string
+	// Held means that this act is a request, and the case's act waits for such requests: it
+	// begins first, and is held before its last call until after each call of the case's act.
+	Held bool
+}
+
+// Play is what a case plays in one World.
+type Play struct {
+	Act    Act
+	Beside []Beside
+	// Judge judges the results so far and what is stored. It is called when all have ended,
+	// and again after the act was repeated.
+	Judge func(done []Done)
+}
+
+// Done is an act that ended.
+type Done struct {
+	Act    string
+	Again  bool // it was repeated, without a fault
+	Fault  *Fault
+	Result Result
+}
+
+// Case is a situation and an act in it.
+type Case struct {
+	Name       string
+	Versioning string // of the bucket: "", "Enabled" or "Suspended"
+	Page       int    // how many versions S3 lists at once; 0 means as many as are asked for
+	// ModelOnly is the reason why the engines do not play the case.
+	ModelOnly string
+	Set       func(*World) Play
+}
+
+// plan is what an act does without a disturbance.
+type plan struct {
+	calls  []Call
+	rounds int
+	result string
+}
+
+func (p *plan) has(round int, c Call) bool {
+	return slices.ContainsFunc(p.calls, func(d Call) bool { return d.Round == round && d.is(c) })
+}
+
+// siblings are the calls of the same round.
+func (p *plan) siblings(c Call) (all []Call) {
+	i := slices.IndexFunc(p.calls, c.is)
+	for _, d := range p.calls {
+		if i >= 0 && d.Round == p.calls[i].Round && !d.is(c) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// life is the context of an act. The time-out of the act, a fault or an interruption ends it.
+type life struct {
+	context.Context
+
+	mu   sync.Mutex
+	done chan struct{}
+	err  error
+}
+
+func newLife(limit time.Duration) *life {
+	l := &life{done: make(chan struct{})}
+	base, cancel := context.WithTimeout(context.Background(), limit)
+	l.Context = base
+	context.AfterFunc(base, func() { l.end(context.DeadlineExceeded) })
+	context.AfterFunc(l, cancel)
+	return l
+}
+
+// Done implements context.Context.
+func (l *life) Done() <-chan struct{} { return l.done }
+
+// Err implements context.Context.
+func (l *life) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+func (l *life) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+		close(l.done)
+	}
+}
+
+// limitOfReal is the time of an act on engines: a busy machine must not end it.
+const limitOfReal = 2 * time.Minute
+
+// run runs an act with a disturbance.
+func (w *World) run(a *Act, p *plan, d disturbance) (Result, *client) {
+	limit := cmp.Or(a.Limit, 10*time.Second)
+	if w.Real() {
+		limit = limitOfReal
+	}
+	c := &client{
+		world: w, act: a, plan: p, life: newLife(limit), disturbance: d,
+		ran: make(chan struct{}), byID: map[string]*Call{}, last: map[string]failure{}, made: map[string]chan struct{}{}, answers: map[string]chan struct{}{},
+	}
+	defer c.life.end(context.Canceled)
+	if p == nil {
+		c.plan = &plan{}
+	}
+	for _, call := range c.plan.calls {
+		c.made[call.String()], c.answers[call.String()] = make(chan struct{}), make(chan struct{})
+	}
+	began := time.Now()
+	r := a.Do(context.WithValue(c.life, clientKey{}, c), c)
+	r.Began, r.Ended = began, time.Now()
+	for _, apply := range c.later {
+		apply()
+	}
+	return r, c
+}
+
+type clientKey struct{}
+
+// quiet reports whether nothing disturbs the act.
+func (d *disturbance) quiet() bool {
+	return d.fault == nil && d.beside == nil && d.every == nil && d.delay == nil && !d.frozen
+}
+
+// verdict is one run of a case.
+type verdict struct {
+	disturbance
+
+	beside string // name of the act beside, or ""
+	held   int    // the call after which that act goes on, or 0
+	name   string
+}
+
+// seen is what a verdict has seen.
+type seen struct {
+	problems []string
+	result   string
+	stored   string
+	plan     plan
+	met      bool // the disturbance has happened
+}
+
+// Suite plays the cases of a package.
+type Suite struct {
+	Cases    []Case
+	Overlaps []Overlap
+}
+
+// Play plays the suite.
+func (s Suite) Play(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a verdict makes much garbage and keeps no memory
+	tried := map[string]bool{}
+	for _, c := range s.Cases {
+		t.Run(c.Name, func(t *testing.T) { (&player{t: t, Case: c, tried: tried, asides: map[string]plan{}}).play() })
+	}
+	for _, o := range s.Overlaps {
+		t.Run(o.Name, o.play)
+	}
+}
+
+// player plays a case.
+type player struct {
+	Case
+
+	t        *testing.T
+	tried    map[string]bool // kinds of calls, with the whole menu
+	plan     plan
+	verdicts int
+	unmet    int
+	failures int
+	asides   map[string]plan
+}
+
+func (p *player) play() {
+	began := time.Now()
+	plain := p.judge(verdict{name: "without a fault"})
+	p.plan = plain.plan
+	if p.failures > 0 {
+		return
+	}
+	for _, v := range p.all() {
+		if p.judge(v); p.failures >= 3 {
+			return
+		}
+	}
+	if p.unmet > 0 {
+		p.t.Errorf("%d of %d verdicts met no disturbance", p.unmet, p.verdicts)
+	}
+	p.t.Logf("%d verdicts in %v", p.verdicts, time.Since(began).Round(time.Millisecond))
+}
+
+// judge gives a verdict: on the model, or in both worlds.
+func (p *player) judge(v verdict) seen {
+	p.verdicts++
+	got := p.once(v, false)
+	if !got.met {
+		p.unmet++
+		p.t.Logf("not met: %s", v.name)
+	}
+	if *engines && p.ModelOnly == "" && len(got.problems) == 0 {
+		real := p.once(v, true)
+		for _, problem := range real.problems {
+			got.problems = append(got.problems, "on engines: "+problem)
+		}
+		for what, both := range map[string][2]string{
+			"results": {got.result, real.result}, "stored": {got.stored, real.stored}, "calls": {fmt.Sprint(got.plan.calls), fmt.Sprint(real.plan.calls)},
+		} {
+			if both[0] != both[1] {
+				got.problems = append(got.problems, fmt.Sprintf("%s differ: on the model\n%s\non engines\n%s", what, both[0], both[1]))
+			}
+		}
+	}
+	if len(got.problems) > 0 {
+		p.failures++
+		p.t.Errorf("%s:\n  %s", v.name, strings.Join(got.problems, "\n  "))
+	}
+	return got
+}
+
+// once gives a verdict in a new World.
+func (p *player) once(v verdict, real bool) (got seen) {
+	got.problems = play(p.t, real, p.Versioning, p.Page, func(w *World) {
+		play := p.Set(w)
+		var done []Done
+		d := v.disturbance
+		release := func() {}
+		if v.beside != "" {
+			b := play.beside(v.beside)
+			note := func(r Result) { done = append(done, Done{Act: b.Act.Name, Result: r}) }
+			if v.held > 0 {
+				release = w.hold(&b.Act, p.lastOf(b), note)
+				d.every = func(calls int) {
+					if calls >= v.held {
+						release()
+					}
+				}
+			} else {
+				d.beside = func() {
+					r, _ := w.run(&b.Act, nil, disturbance{})
+					note(r)
+				}
+			}
+		}
+		r, c := w.run(&play.Act, &p.plan, d)
+		release()
+		got.met = d.fault == nil || len(c.met) > 0
+		got.met = got.met && (v.beside == "" || len(done) > 0)
+		first := Done{Act: play.Act.Name, Result: r, Fault: d.fault}
+		got.result, got.plan = r.Text, planOf(c, r)
+		p.judgeResult(w, v, play, c, r, done)
+		done = append([]Done{first}, done...)
+		play.Judge(done)
+		if *engines {
+			got.stored = w.dump()
+		}
+		again, _ := w.run(&play.Act, nil, disturbance{})
+		if again.Text == play.Act.Failed {
+			w.Broken("result", "%s repeated without a fault ends in %s", play.Act.Name, again.Text)
+		}
+		play.Judge(append(done, Done{Act: play.Act.Name, Again: true, Result: again}))
+	})
+	return got
+}
+
+// planOf is what the act did.
+func planOf(c *client, r Result) plan {
+	p := plan{rounds: c.deepest, result: r.Text}
+	for _, call := range c.calls {
+		p.calls = append(p.calls, *call)
+	}
+	slices.SortFunc(p.calls, func(a, b Call) int {
+		return cmp.Or(a.Round-b.Round, strings.Compare(a.Kind, b.Kind), a.Number-b.Number)
+	})
+	return p
+}
+
+// beside is the act of the name.
+func (p Play) beside(name string) Beside {
+	return p.Beside[slices.IndexFunc(p.Beside, func(b Beside) bool { return b.Act.Name == name })]
+}
+
+// inRound are the planned calls of a round.
+func (p *player) inRound(round int) []Call {
+	return slices.DeleteFunc(slices.Clone(p.plan.calls), func(c Call) bool { return c.Round != round })
+}
+
+// aside is what an act beside does alone.
+func (p *player) aside(b Beside) plan {
+	if _, known := p.asides[b.Act.Name]; !known {
+		p.look(func(w *World) {
+			act := p.Set(w).beside(b.Act.Name).Act
+			r, c := w.run(&act, nil, disturbance{})
+			p.asides[b.Act.Name] = planOf(c, r)
+		})
+	}
+	return p.asides[b.Act.Name]
+}
+
+func (p *player) alone(b Beside) string { return p.aside(b).result }
+
+// lastOf is the last call of an act beside.
+func (p *player) lastOf(b Beside) Call {
+	calls := p.aside(b).calls
+	return calls[len(calls)-1]
+}
+
+// hold begins an act and holds it before a call. release lets it go on, and waits for its end.
+func (w *World) hold(a *Act, at Call, note func(Result)) (release func()) {
+	held, released, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		r, _ := w.run(a, nil, disturbance{before: func(ctx context.Context, c Call) {
+			if c.is(at) {
+				close(held)
+				select {
+				case <-released:
+				case <-ctx.Done():
+				}
+			}
+		}})
+		note(r)
+	}()
+	select {
+	case <-held:
+	case <-ended:
+	}
+	var begun atomic.Bool
+	return func() {
+		if begun.CompareAndSwap(false, true) {
+			close(released)
+		}
+		<-ended
+	}
+}
+
+// judgeResult compares the result of the act with those that the disturbance must end in.
+func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result, done []Done) {
+	a := play.Act
+	if v.quiet() && v.beside == "" {
+		p.judgeCost(w, a, planOf(c, r))
+		return
+	}
+	want := []string{p.plan.result}
+	if v.fault != nil {
+		want = v.ends(a, p.plan.result)
+	}
+	if v.beside != "" {
+		b := play.beside(v.beside)
+		first, last := v.round == 1 && len(v.after) == 0, v.round == p.plan.rounds && len(v.after) == len(p.inRound(v.round))
+		switch then := cmp.Or(b.Then, p.plan.result); {
+		case v.fault == nil && v.held == 0 && first:
+			want = []string{then}
+		case v.fault != nil || !last:
+			want = append(want, then)
+		}
+		if ends := append(slices.Clone(b.Ends), p.alone(b)); !slices.Contains(ends, done[0].Result.Text) {
+			w.Broken("result", "%s ends in %q, want %q", b.Act.Name, done[0].Result.Text, ends)
+		}
+	}
+	if !slices.Contains(want, r.Text) {
+		w.Broken("result", "%s ends in %q, want %q", a.Name, r.Text, slices.Compact(want))
+	}
+	if !w.Real() && v.fault != nil {
+		v.judgeTime(w, a, r)
+	}
+}
+
+// ends are the results that the fault must end in.
+func (v *verdict) ends(a Act, plain string) []string {
+	if a.Ends != nil {
+		if ends := a.Ends(v.at, v.fault, v.each, plain); ends != nil {
+			return ends
+		}
+	}
+	switch {
+	case slices.Contains(a.Spare, v.at.Kind):
+		return []string{plain}
+	case v.fault.is(recovers) && (!v.each || v.fault.is(usable)):
+		return []string{plain}
+	default:
+		return []string{a.Failed}
+	}
+}
+
+// judgeTime bounds the time of a request that recovers.
+func (v *verdict) judgeTime(w *World, a Act, r Result) {
+	most := 1500 * time.Millisecond
+	switch {
+	case v.each || !v.fault.is(recovers) || v.beside != "" || a.Limit > 0 || v.fault.is(lastsTwoSeconds):
+		return
+	case v.fault == gone:
+		most = 200 * time.Millisecond
+	case v.fault.is(attemptTimesOut):
+		most += silence
+	}
+	if took := r.Ended.Sub(r.Began); took > most {
+		w.Broken("line", "duration_ms is %d, at most %d are allowed", took.Milliseconds(), most.Milliseconds())
+	}
+}
+
+// judgeCost compares the calls without a fault with the promised ones.
+func (p *player) judgeCost(w *World, a Act, made plan) {
+	if a.Calls == nil {
+		return
+	}
+	var kinds []string
+	for _, c := range made.calls {
+		kinds = append(kinds, c.Kind)
+	}
+	slices.Sort(kinds)
+	if want := slices.Sorted(slices.Values(a.Calls)); !slices.Equal(kinds, want) {
+		w.Broken("calls", "%s makes the calls %q, want %q", a.Name, kinds, want)
+	}
+	if made.rounds != a.Rounds {
+		w.Broken("calls", "%s has %d round trips, want %d", a.Name, made.rounds, a.Rounds)
+	}
+}
+
+// all are the verdicts of the case after the first one.
+func (p *player) all() (all []verdict) {
+	var shape Play
+	p.look(func(w *World) { shape = p.Set(w) })
+	if !shape.Act.NoMenu {
+		all = p.faults()
+	}
+	for _, b := range shape.Beside {
+		p.aside(b)
+		if b.Held {
+			all = append(all, p.helds(b)...)
+		} else {
+			all = append(all, p.cuts(b)...)
+		}
+	}
+	return all
+}
+
+// look calls do in a World without a verdict.
+func (p *player) look(do func(*World)) { play(p.t, false, p.Versioning, p.Page, do) }
+
+// faults are the verdicts with a fault.
+func (p *player) faults() (all []verdict) {
+	if slices.ContainsFunc(p.plan.calls, func(c Call) bool { return c.Round == 1 }) {
+		all = append(all, verdict{disturbance: disturbance{frozen: true}, name: "all connections are lost"})
+	}
+	for _, c := range p.plan.calls {
+		kind := p.Versioning + c.Kind
+		for _, f := range menu(c, c.body) {
+			if p.tried[kind] && !f.is(main) {
+				continue
+			}
+			all = append(all, verdict{disturbance: disturbance{fault: f, at: c}, name: fmt.Sprintf("%s: %s", c, f.Name)})
+			if f.is(recovers) && !f.is(appliedLate|lastsTwoSeconds) && !p.tried[kind] {
+				all = append(all, verdict{disturbance: disturbance{fault: f, at: c, each: true}, name: fmt.Sprintf("%s: %s, each time", c, f.Name)})
+			}
+		}
+		p.tried[kind] = true
+	}
+	return all
+}
+
+// cuts are the verdicts with another act run whole between two calls. Calls side by side are
+// applied before it or after it: each alone, all but each, none, and at the end all.
+func (p *player) cuts(b Beside) (all []verdict) {
+	for round := 1; round <= p.plan.rounds; round++ {
+		calls := p.inRound(round)
+		sets := map[string][]Call{"": nil}
+		for _, c := range calls {
+			if len(calls) > 1 {
+				one, rest := []Call{c}, slices.DeleteFunc(slices.Clone(calls), c.is)
+				sets[fmt.Sprint(one)], sets[fmt.Sprint(rest)] = one, rest
+			}
+		}
+		if round == p.plan.rounds {
+			sets[fmt.Sprint(calls)] = calls
+		}
+		for _, key := range slices.Sorted(maps.Keys(sets)) {
+			at := round
+			if len(sets[key]) == len(calls) && round == p.plan.rounds {
+				at++ // the act has made its calls
+			}
+			v := verdict{disturbance: disturbance{round: round, after: sets[key]}, beside: b.Act.Name}
+			v.name = fmt.Sprintf("%s in round %d after %v", b.Act.Name, at, sets[key])
+			all = append(all, v)
+		}
+	}
+	for _, c := range p.plan.calls { // its answer is lost, and the other act comes before the repetition
+		if writes.MatchString(c.Kind) || strings.HasPrefix(c.Kind, "DeleteObject") || strings.HasPrefix(c.Kind, "PutObject") {
+			v := verdict{disturbance: disturbance{fault: lost, at: c}, beside: b.Act.Name}
+			v.name = fmt.Sprintf("%s after a lost answer to %s", b.Act.Name, c)
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// helds are the verdicts with a request that is held until after each call.
+func (p *player) helds(b Beside) (all []verdict) {
+	for k := range p.plan.calls {
+		all = append(all, verdict{beside: b.Act.Name, held: k + 1, name: fmt.Sprintf("%s is held until after call %d", b.Act.Name, k+1)})
+	}
+	return all
+}

@@ -1,0 +1,249 @@
+package cases
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
+	"signalbox.dev/shared/api"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+)
+
+// Assemble makes a function's operation, as in its main.go.
+type Assemble func(*boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
+
+// Request is a request to a function.
+type Request struct {
+	functest.Event
+
+	Assemble Assemble
+	// Earlier are requests that the instance has served before, each with a pause after it.
+	Earlier []Earlier
+}
+
+// Earlier is an earlier request and the pause after it.
+type Earlier struct {
+	functest.Event
+
+	Pause time.Duration
+}
+
+// instance is one instance of a function, with its log. Its calls go through next.
+type instance struct {
+	handler   lambda.Handler
+	operation api.Operation
+	log       bytes.Buffer
+	next      aws.HTTPClient
+}
+
+// Do implements aws.HTTPClient.
+func (i *instance) Do(r *http.Request) (*http.Response, error) { return i.next.Do(r) }
+
+func (w *World) newInstance(assemble Assemble) *instance {
+	i := &instance{next: w.plain()}
+	keys, log, operation := assemble(w.environment(i, slog.New(slog.NewJSONHandler(&i.log, nil))))
+	i.handler, i.operation = api.Handler(keys, log, operation), operation
+	return i
+}
+
+// Request makes the act of a client that sends the request to a new instance. Its result is the
+// status, then "replayed", the reason or the paths of the issues. Shown is the functest.Answer.
+func (w *World) Request(name string, r Request) Act {
+	return Act{Name: name, Failed: "500", Do: func(ctx context.Context, through aws.HTTPClient) Result {
+		i := w.newInstance(r.Assemble)
+		for _, before := range r.Earlier {
+			w.ask(ctx, i, before.Event)
+			kit.Must(w.TB(), w.Pause(ctx, before.Pause))
+		}
+		i.next = through
+		x := w.ask(ctx, i, r.Event)
+		if c, ok := through.(*client); ok {
+			w.judgeLine(x, c)
+		}
+		return Result{Text: x.result(), Shown: x.answer}
+	}}
+}
+
+// exchange is a request and its response.
+type exchange struct {
+	event     functest.Event
+	operation api.Operation
+	log       string
+	answer    functest.Answer
+	took      time.Duration
+}
+
+// ask sends a request to an instance, and checks what holds for each response.
+func (w *World) ask(ctx context.Context, i *instance, e functest.Event) exchange {
+	i.log.Reset()
+	began := time.Now()
+	raw, err := i.handler.Invoke(ctx, e.Payload())
+	x := exchange{event: e, operation: i.operation, log: i.log.String(), took: time.Since(began)}
+	if err != nil {
+		w.Broken("result", "the function returned an error: %v", err)
+	}
+	var reader sync.WaitGroup // Fatalf ends a goroutine of its own
+	reader.Go(func() { x.answer = functest.ReadAnswer(noting{w.t, w, "line"}, raw, x.log) })
+	reader.Wait()
+	if x.answer.RequestID != e.RequestID {
+		w.Broken("result", "X-Request-Id is %q, want %q", x.answer.RequestID, e.RequestID)
+	}
+	if strings.Contains(x.log, `"stack"`) {
+		w.Broken("line", "a panic: %s", x.log)
+	}
+	for kind, text := range map[string]string{"result": string(raw), "line": x.log} {
+		if found := kit.LeaksIn([]byte(text)); len(found) > 0 || strings.Contains(text, quoted) {
+			w.Broken(kind, "it contains %v: %s", found, text)
+		}
+	}
+	if strings.Contains(x.log, functest.Private) {
+		w.Broken("line", "the log contains what is the caller's own: %s", x.log)
+	}
+	return x
+}
+
+func (x exchange) result() string {
+	text := fmt.Sprint(x.answer.Status)
+	if x.answer.Header["Idempotent-Replayed"] != "" {
+		text += " replayed"
+	}
+	if x.answer.Reason != "" {
+		text += " " + x.answer.Reason
+	}
+	return strings.TrimSpace(text + " " + strings.Join(x.answer.Issues, " "))
+}
+
+// judgeLine checks the request's log line and audit line. infra/test/contract compares the
+// names in them with infra/openapi.yaml.
+func (w *World) judgeLine(x exchange, c *client) {
+	line, failed := x.answer.Line, x.answer.Line["error"] != nil
+	token := strings.TrimPrefix(x.event.Header["Authorization"][0], "Bearer ")
+	want := map[string]any{
+		"level": "INFO", "operation": x.operation.ID, "route": x.event.Method + " " + x.event.Resource,
+		"aws_calls": float64(c.attempts), "key": string(auth.HashKey(token))[:12],
+	}
+	if !w.Real() {
+		want["duration_ms"] = float64(x.took.Microseconds()) / 1000
+	}
+	if failed {
+		want["level"] = "ERROR"
+	}
+	if x.answer.Reason != "" {
+		want["reason"] = x.answer.Reason
+	}
+	w.compare("log line", line, want)
+	if failed != (x.answer.Status == http.StatusInternalServerError) {
+		w.Broken("line", "status %d, and the log line has the error %v", x.answer.Status, line["error"])
+	}
+	known := line["account"] != nil
+	if audited := known && x.operation.Method != http.MethodGet; audited != (x.answer.Audit != nil) {
+		w.Broken("line", "the caller is known: %t, the audit line: %v", known, x.answer.Audit)
+	}
+	w.judgeLoggedError(x, c)
+}
+
+// judgeLoggedError requires that the log describes the one fault that a request failed of.
+func (w *World) judgeLoggedError(x exchange, c *client) {
+	if x.answer.Status != http.StatusInternalServerError || len(c.met) == 0 {
+		return
+	}
+	first, last := c.met[0], c.met[len(c.met)-1]
+	for _, m := range c.met {
+		if m.Kind != first.Kind || m.logged == nil || m.logged["code"] != first.logged["code"] {
+			return
+		}
+	}
+	logged, _ := x.answer.Line["error"].(map[string]any)
+	switch code := last.logged["code"]; {
+	case code == "deadline" || code == "canceled": // of this call or of a later one
+		w.compare("error in the log", logged, map[string]any{"code": code})
+	case c.life.Err() == nil:
+		w.compare("error in the log", logged, last.logged)
+	}
+}
+
+func (w *World) compare(kind string, line, want map[string]any) {
+	for name, value := range want {
+		if line[name] != value {
+			w.Broken("line", "%s of the %s is %v, want %v: %v", name, kind, line[name], value, line)
+		}
+	}
+}
+
+// Command makes an act on the nouns, as a worker or an operator does it. Its result is "done",
+// "failed", or the text of one of the refusals.
+func (w *World) Command(name string, do func(context.Context, Clients) error, refusals ...error) Act {
+	return Act{Name: name, Failed: "failed", Unconditional: true, Do: func(ctx context.Context, through aws.HTTPClient) Result {
+		err := do(ctx, w.Over(through))
+		if err == nil {
+			return Result{Text: "done"}
+		}
+		for _, refusal := range refusals {
+			if errors.Is(err, refusal) {
+				return Result{Text: refusal.Error(), Shown: err}
+			}
+		}
+		return Result{Text: "failed", Shown: err}
+	}}
+}
+
+// OnModel runs a plain test of a function in a World on the model.
+func OnModel(t *testing.T, versioning string, test func(*World)) {
+	t.Helper()
+	for _, problem := range play(t, false, versioning, 0, test) {
+		t.Error(problem)
+	}
+}
+
+// Asker returns a function that sends requests to one instance. want is the response by the
+// contract: the status, then the reason of a 401 or the paths of a 400's issues. Each text
+// must occur in the response or in the log. The request is sent with the tenant's management key
+// if it has no Authorization header.
+func (w *World) Asker(assemble Assemble) func(want string, e functest.Event, texts ...string) functest.Answer {
+	i := w.newInstance(assemble)
+	return func(want string, e functest.Event, texts ...string) functest.Answer {
+		if _, ok := e.Header["Authorization"]; !ok {
+			e = e.As(w.Tenant.Management)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		x := w.ask(ctx, i, e)
+		shown := x.answer.Body + x.log
+		missing := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.Contains(shown, text) })
+		if x.result() != strings.TrimSpace(want) || len(missing) > 0 {
+			w.Broken("result", "asked for %.300s: it got %s, want %s, without %q: %.500s %s", e.Payload(), x.result(), want, missing, x.answer.Body, x.log)
+		}
+		damaged := strings.Contains(strings.Join(texts, " "), "stored ")
+		if logged := strings.Contains(x.log, `"error":`); logged != (x.answer.Status == http.StatusInternalServerError || damaged) {
+			w.Broken("line", "%s: an error is logged: %t: %s", want, logged, x.log)
+		}
+		if logged := strings.Contains(x.log, `"stored":true`); logged != damaged {
+			w.Broken("line", "%s: a damaged row is logged: %t: %s", want, logged, x.log)
+		}
+		return x.answer
+	}
+}
+
+// Body decodes the JSON of a response.
+func Body[T any](w *World, r Result) (body T) {
+	answer, _ := r.Shown.(functest.Answer)
+	if err := json.Unmarshal([]byte(answer.Body), &body); err != nil {
+		w.Broken("result", "the body of %s is %s", r.Text, answer.Body)
+	}
+	return body
+}

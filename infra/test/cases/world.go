@@ -1,0 +1,326 @@
+package cases
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"signalbox.dev/infra/test/awsmodel"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/syncjobs"
+)
+
+// World is the storage of one verdict, and a tenant in it: the model of AWS in a bubble of
+// virtual time, or the real engines.
+type World struct {
+	Clients // without faults
+	Tenant  kit.Tenant
+	// Outputs are the names of the tables, the bucket and the key, as the stack's outputs.
+	Outputs    kit.Outputs
+	Versioning string
+
+	t        testing.TB
+	config   aws.Config
+	storage  aws.HTTPClient
+	page     int             // the number of versions that a listing has at most; 0 for S3's own
+	model    *awsmodel.World // nil on engines
+	applying sync.Mutex      // guards the model
+
+	mu       sync.Mutex
+	skipped  time.Duration // by pauses on engines
+	problems []string
+}
+
+// Clients are clients of AWS, and the nouns' types on them.
+type Clients struct {
+	DB       *dynamodb.Client
+	KMS      *kms.Client
+	S3       *s3.Client
+	Registry *auth.Registry
+	Manager  *byok.Manager
+	Files    *files.Manager
+	Jobs     *syncjobs.Writer
+}
+
+// Over returns clients whose calls go through the HTTP client.
+func (w *World) Over(client aws.HTTPClient) Clients {
+	c, o := w.environment(client, slog.New(slog.DiscardHandler)).AWS(), w.Outputs
+	db, objects := dynamodb.NewFromConfig(c), s3.NewFromConfig(c)
+	return Clients{
+		DB: db, KMS: kms.NewFromConfig(c), S3: objects, Registry: auth.NewRegistry(db, o.Access), Manager: byok.NewManager(db, o.Credentials),
+		Files: files.NewManager(objects, o.Files), Jobs: syncjobs.NewWriter(db, o.Jobs),
+	}
+}
+
+// environment is a function's environment. Its calls go through the client.
+func (w *World) environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
+	config, o := w.config, w.Outputs
+	config.HTTPClient = client
+	names := map[string]string{
+		"ACCESS_TABLE": o.Access, "CREDENTIALS_TABLE": o.Credentials, "SYNC_JOBS_TABLE": o.Jobs, "CONTROL_TABLE": o.Control,
+		"SEALING_KEY_ARN": o.SealingKey, "FILES_BUCKET": o.Files,
+	}
+	return boot.NewEnvironment(config, log, func(name string) string { return names[name] })
+}
+
+var engines = flag.Bool("engines", false, "play each case on the real engines too, and compare")
+
+// play runs a verdict in a new World, and returns what it broke.
+func play(t *testing.T, real bool, versioning string, page int, verdict func(*World)) (problems []string) {
+	t.Helper()
+	run := func(t *testing.T, w *World) {
+		done := make(chan struct{})
+		go func() { // Fatalf ends it
+			defer close(done)
+			w.Clients = w.Over(w.plain())
+			w.Tenant = kit.NewTenant(w.TB(), w.Registry)
+			verdict(w)
+		}()
+		<-done
+		problems = w.problems
+	}
+	if real {
+		w := onEngines(t, versioning)
+		w.page = page
+		run(t, w)
+		w.empty()
+		return problems
+	}
+	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, 1)
+		w := onModel(t, versioning)
+		w.page = page
+		run(t, w)
+	})
+	return problems
+}
+
+func onModel(t testing.TB, versioning string) *World {
+	o := kit.Outputs{
+		Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", Files: "files",
+		SealingKey: "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
+	}
+	w := &World{t: t, Outputs: o, Versioning: versioning, config: aws.Config{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""), Retryer: calls.Retryer,
+	}}
+	w.model = awsmodel.New(awsmodel.Config{
+		Tables: []string{o.Access, o.Credentials, o.Jobs, o.Control}, Bucket: o.Files, Versioning: versioning, Keys: []string{o.SealingKey},
+	})
+	w.storage = httpFunc(w.apply)
+	return w
+}
+
+type httpFunc func(*http.Request) (*http.Response, error)
+
+// Do implements aws.HTTPClient.
+func (f httpFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
+
+// apply is the model's HTTP client. Each call takes a millisecond of virtual time: code that
+// repeats without a pause must meet its deadline.
+func (w *World) apply(r *http.Request) (*http.Response, error) {
+	if err := calls.Wait(r.Context(), time.Millisecond); err != nil {
+		return nil, err
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("reading a request: %w", err)
+		}
+	}
+	w.applying.Lock()
+	defer w.applying.Unlock()
+	response := w.model.Do(r, body)
+	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	return response, nil
+}
+
+// shared are what the verdicts on engines share: a pool of connections and the buckets.
+var shared = struct {
+	client  aws.HTTPClient
+	buckets map[string]string
+}{awshttp.NewBuildableClient(), map[string]string{}}
+
+func onEngines(t testing.TB, versioning string) *World {
+	e := kit.Start(t)
+	if shared.buckets[versioning] == "" {
+		shared.buckets[versioning] = e.Bucket(t, s3types.BucketVersioningStatus(versioning))
+	}
+	e.Config.Retryer = calls.Retryer
+	return &World{
+		t: t, Versioning: versioning, config: e.Config, storage: shared.client,
+		Outputs: kit.Outputs{
+			Access: e.Tables.Access, Credentials: e.Tables.Credentials, Jobs: e.Tables.SyncJobs, Control: e.Tables.Control,
+			Files: shared.buckets[versioning], SealingKey: e.KeyARN,
+		},
+	}
+}
+
+// plain is an HTTP client without faults.
+func (w *World) plain() aws.HTTPClient { return httpFunc(w.send) }
+
+// send sends a request to storage. It makes the pages of listings smaller.
+func (w *World) send(r *http.Request) (*http.Response, error) {
+	if query := r.URL.Query(); w.page > 0 && query.Has("versions") {
+		r = r.Clone(r.Context())
+		query.Set("max-keys", strconv.Itoa(w.page))
+		r.URL.RawQuery = query.Encode()
+	}
+	return w.storage.Do(r)
+}
+
+// Real reports whether the World is on real engines.
+func (w *World) Real() bool { return w.model == nil }
+
+// Now is the time of the World.
+func (w *World) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.skipped)
+}
+
+// Pause waits in the time of the World. On engines it returns at once, and Now is later.
+func (w *World) Pause(ctx context.Context, d time.Duration) error {
+	if !w.Real() {
+		return calls.Wait(ctx, d)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.skipped += max(d, 0)
+	return ctx.Err()
+}
+
+// Broken notes that the verdict is bad. kind is "result", "line" or "stored", for what shows
+// it, or "calls".
+func (w *World) Broken(kind, format string, a ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.problems = append(w.problems, kind+": "+fmt.Sprintf(format, a...))
+}
+
+// TB is a test whose failures are noted as problems of the verdict: synctest ends a test at
+// its first failure.
+func (w *World) TB() testing.TB { return noting{w.t, w, "result"} }
+
+type noting struct {
+	testing.TB
+
+	w    *World
+	kind string
+}
+
+// Helper implements testing.TB.
+func (noting) Helper() {}
+
+// Errorf implements testing.TB.
+func (n noting) Errorf(format string, a ...any) { n.w.Broken(n.kind, format, a...) }
+
+// Error implements testing.TB.
+func (n noting) Error(a ...any) { n.w.Broken(n.kind, "%s", fmt.Sprint(a...)) }
+
+// Fatal implements testing.TB.
+func (n noting) Fatal(a ...any) {
+	n.Error(a...)
+	runtime.Goexit()
+}
+
+// Fatalf implements testing.TB.
+func (n noting) Fatalf(format string, a ...any) {
+	n.Errorf(format, a...)
+	runtime.Goexit()
+}
+
+// Rows are the rows of a table, such as w.Outputs.Access.
+func (w *World) Rows(table string) kit.Rows { return kit.Rows{DB: w.DB, Table: table} }
+
+// Bucket is the bucket of files.
+func (w *World) Bucket() kit.Bucket { return kit.Bucket{Client: w.S3, Name: w.Outputs.Files} }
+
+// PutAll stores rows, 25 in a call.
+func (w *World) PutAll(table string, rows []kit.Row) {
+	for some := range slices.Chunk(rows, 25) {
+		var puts []types.WriteRequest
+		for _, row := range some {
+			puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: row}})
+		}
+		w.batch(table, puts)
+	}
+}
+
+func (w *World) batch(table string, writes []types.WriteRequest) {
+	_, err := w.DB.BatchWriteItem(context.Background(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: writes}})
+	kit.Must(w.TB(), err)
+}
+
+// tables are the names of the tables by their role.
+func (w *World) tables() map[string]string {
+	o := w.Outputs
+	return map[string]string{"access": o.Access, "credentials": o.Credentials, "jobs": o.Jobs, "control": o.Control}
+}
+
+// empty removes the rows of a verdict on engines, so that the next one can compare all that is
+// stored.
+func (w *World) empty() {
+	for _, table := range w.tables() {
+		for some := range slices.Chunk(w.Rows(table).All(w.t), 25) {
+			var deletes []types.WriteRequest
+			for _, row := range some {
+				key := maps.Clone(row)
+				maps.DeleteFunc(key, func(name string, _ types.AttributeValue) bool { return name != "pk" && name != "sk" })
+				deletes = append(deletes, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}})
+			}
+			w.batch(table, deletes)
+		}
+	}
+}
+
+// Unreadable calls ask while a row has a version that this program does not know.
+func (w *World) Unreadable(table string, key kit.Row, ask func()) {
+	rows, t := w.Rows(table), w.TB()
+	defer rows.Put(t, rows.Get(t, key))
+	rows.Set(t, key, "v", kit.Number("9"))
+	ask()
+}
+
+// Stranger makes another account.
+func (w *World) Stranger() kit.Tenant { return kit.NewTenant(w.TB(), w.Registry) }
+
+// Stored is a file as it is stored.
+type Stored struct {
+	Left     int   // versions and delete markers
+	Visible  int64 // bytes that a plain GET returns; 0 if it finds nothing
+	Siblings int   // versions and markers of files whose names begin like its own
+}
+
+// File looks at a file of the tenant's workspace.
+func (w *World) File(f ids.File) Stored {
+	o := w.Bucket().Look(w.TB(), files.Key(w.Tenant.Workspace, f))
+	return Stored{o.Left, o.Visible, o.Siblings}
+}
