@@ -54,7 +54,7 @@ type World struct {
 func New(c Config) *World {
 	w := &World{
 		tables: map[string]table{}, tokens: map[string][]map[string]input{}, keys: c.Keys, ciphertexts: map[string]ciphertext{},
-		bucket: bucket{name: c.Bucket, versioning: c.Versioning, versions: map[string][]Version{}, numbers: map[[2]string]int{}},
+		bucket: bucket{name: c.Bucket, versioning: c.Versioning, versions: map[string][]Version{}, numbers: map[[2]string]int{}, uploads: map[upload]bool{}},
 	}
 	for _, name := range c.Tables {
 		w.tables[name] = table{}
@@ -85,8 +85,10 @@ var operations = map[string]func() operation{
 	dynamoDBTarget + "BatchGetItem":       func() operation { return &batchGetItem{} },
 	dynamoDBTarget + "BatchWriteItem":     func() operation { return &batchWriteItem{} },
 	dynamoDBTarget + "TransactWriteItems": func() operation { return &transactWriteItems{} },
+	dynamoDBTarget + "DescribeTable":      func() operation { return &describeTable{} },
 	kmsTarget + "GenerateDataKey":         func() operation { return &generateDataKey{} },
 	kmsTarget + "Decrypt":                 func() operation { return &decrypt{} },
+	kmsTarget + "ReEncrypt":               func() operation { return &reEncrypt{} },
 }
 
 // call is a request of the SDK. It has a label even if the model lacks the operation.

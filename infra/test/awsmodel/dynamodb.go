@@ -73,6 +73,7 @@ type input struct {
 	Limit                               *int
 	ExclusiveStartKey                   Item
 	Select, ReturnConsumedCapacity      string
+	Segment, TotalSegments              int
 }
 
 type getItem struct{ input }
@@ -188,7 +189,18 @@ type scan struct{ input }
 func (in *scan) touches() []Touch { return []Touch{{Item: in.TableName + "/", Prefix: true}} }
 
 func (in *scan) apply(w *World) (any, error) {
-	return w.page(in.input, func(primaryKey) bool { return true })
+	return w.page(in.input, func(k primaryKey) bool {
+		return in.TotalSegments == 0 || int(sha256.Sum256([]byte(k.pk))[0])%in.TotalSegments == in.Segment
+	})
+}
+
+type describeTable struct{ TableName string }
+
+func (in *describeTable) touches() []Touch { return nil }
+
+func (in *describeTable) apply(w *World) (any, error) {
+	_, err := w.table(in.TableName)
+	return object{"Table": object{"TableName": in.TableName, "TableStatus": "ACTIVE"}}, err
 }
 
 // page reads the items with these keys that fit into 1 MB.

@@ -44,11 +44,17 @@ func (in *generateDataKey) apply(w *World) (any, error) {
 	if err := in.usable(w); err != nil {
 		return nil, err
 	}
-	plaintext, blob := make([]byte, 32), make([]byte, 64)
+	plaintext := make([]byte, 32)
 	_, _ = rand.Read(plaintext) // it never fails
+	return object{"KeyId": in.KeyID, "CiphertextBlob": w.seal(in.keyInput, plaintext), "Plaintext": plaintext}, nil
+}
+
+// seal returns a new ciphertext under the key and context.
+func (w *World) seal(under keyInput, plaintext []byte) []byte {
+	blob := make([]byte, 64)
 	_, _ = rand.Read(blob)
-	w.ciphertexts[string(blob)] = ciphertext{in.KeyID, in.EncryptionContext, plaintext}
-	return object{"KeyId": in.KeyID, "CiphertextBlob": blob, "Plaintext": plaintext}, nil
+	w.ciphertexts[string(blob)] = ciphertext{under.KeyID, under.EncryptionContext, plaintext}
+	return blob
 }
 
 type decrypt struct {
@@ -58,15 +64,45 @@ type decrypt struct {
 }
 
 func (in *decrypt) apply(w *World) (any, error) {
-	if err := in.usable(w); err != nil {
+	plaintext, err := w.open(in.keyInput, in.CiphertextBlob)
+	return object{"KeyId": in.KeyID, "Plaintext": plaintext}, err
+}
+
+// open returns the plaintext of a ciphertext under the key and context.
+func (w *World) open(under keyInput, blob []byte) ([]byte, error) {
+	if err := under.usable(w); err != nil {
 		return nil, err
 	}
-	sealed, ok := w.ciphertexts[string(in.CiphertextBlob)]
+	sealed, ok := w.ciphertexts[string(blob)]
 	switch {
-	case ok && in.KeyID != sealed.arn:
+	case ok && under.KeyID != sealed.arn:
 		return nil, refusal("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation.")
-	case !ok || !maps.Equal(in.EncryptionContext, sealed.context):
+	case !ok || !maps.Equal(under.EncryptionContext, sealed.context):
 		return nil, refusal("InvalidCiphertextException", "")
 	}
-	return object{"KeyId": in.KeyID, "Plaintext": sealed.plaintext}, nil
+	return sealed.plaintext, nil
+}
+
+type reEncrypt struct {
+	CiphertextBlob               []byte
+	SourceKeyID                  string `json:"SourceKeyId"`
+	SourceEncryptionContext      map[string]string
+	DestinationKeyID             string `json:"DestinationKeyId"`
+	DestinationEncryptionContext map[string]string
+}
+
+func (in *reEncrypt) touches() []Touch {
+	return []Touch{{Item: "kms/" + in.SourceKeyID}, {Item: "kms/" + in.DestinationKeyID}}
+}
+
+func (in *reEncrypt) apply(w *World) (any, error) {
+	to := keyInput{in.DestinationKeyID, in.DestinationEncryptionContext}
+	if err := to.usable(w); err != nil {
+		return nil, err
+	}
+	plaintext, err := w.open(keyInput{in.SourceKeyID, in.SourceEncryptionContext}, in.CiphertextBlob)
+	if err != nil {
+		return nil, err
+	}
+	return object{"KeyId": in.DestinationKeyID, "SourceKeyId": in.SourceKeyID, "CiphertextBlob": w.seal(to, plaintext)}, nil
 }

@@ -28,7 +28,11 @@ type bucket struct {
 	// numbers number all versions ever made, by key and id, in the order of their
 	// creation.
 	numbers map[[2]string]int
+	uploads map[upload]bool // uploads in parts that were begun and not completed
 }
+
+// upload is an upload in parts.
+type upload struct{ key, id string }
 
 // Version is a version of an object, or a delete marker.
 type Version struct {
@@ -111,6 +115,11 @@ func readS3(r *http.Request, body []byte) (c call, err error) {
 	case asked.Has("versions"):
 		c.Operation = "ListObjectVersions"
 		in.bucketOperation = listVersions{asked}
+	case asked.Has("uploads"):
+		c.Operation = map[string]string{http.MethodGet: "ListMultipartUploads", http.MethodPost: "CreateMultipartUpload"}[r.Method]
+		in.bucketOperation = uploads{r.Method, key, asked}
+	case c.Operation == "AbortMultipartUpload":
+		in.bucketOperation = abortUpload{key, asked.Get("uploadId")}
 	case asked.Has("delete"):
 		c.Operation = "DeleteObjects"
 		var deletes deleteObjects
@@ -224,6 +233,56 @@ func (in deleteObjects) applyTo(b *bucket) (any, error) {
 		out.Deleted = append(out.Deleted, done)
 	}
 	return out, nil
+}
+
+// uploads begins an upload in parts, or lists them.
+type uploads struct {
+	method, key string
+	query       url.Values
+}
+
+func (in uploads) touches() []Touch {
+	if in.method == http.MethodGet {
+		return []Touch{{Item: in.query.Get("prefix"), Prefix: true}}
+	}
+	return []Touch{{Item: in.key, Write: true}}
+}
+
+func (in uploads) applyTo(b *bucket) (any, error) {
+	if in.method == http.MethodPost {
+		begun := upload{in.key, rand.Text()}
+		b.uploads[begun] = true
+		return struct {
+			XMLName               xml.Name `xml:"InitiateMultipartUploadResult"`
+			Bucket, Key, UploadId string   //nolint:staticcheck // S3's own spelling
+		}{Bucket: b.name, Key: begun.key, UploadId: begun.id}, nil
+	}
+	out := struct {
+		XMLName     xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListMultipartUploadsResult"`
+		Bucket      string
+		IsTruncated bool
+		Upload      []types.MultipartUpload
+	}{Bucket: b.name}
+	for u := range b.uploads {
+		if strings.HasPrefix(u.key, in.query.Get("prefix")) {
+			out.Upload = append(out.Upload, types.MultipartUpload{Key: &u.key, UploadId: &u.id})
+		}
+	}
+	slices.SortFunc(out.Upload, func(x, y types.MultipartUpload) int { return strings.Compare(*x.Key+*x.UploadId, *y.Key+*y.UploadId) })
+	return out, nil
+}
+
+// abortUpload ends an upload in parts.
+type abortUpload upload
+
+func (in abortUpload) touches() []Touch { return []Touch{{Item: in.key, Write: true}} }
+
+func (in abortUpload) applyTo(b *bucket) (any, error) {
+	if !b.uploads[upload(in)] {
+		return nil, &Error{Status: http.StatusNotFound, Code: "NoSuchUpload", Message: "The specified upload does not exist."}
+	}
+	delete(b.uploads, upload(in))
+	return http.Header{}, nil
 }
 
 // listVersions lists versions and delete markers.
