@@ -392,7 +392,7 @@ func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attem
 	if err != nil {
 		return attempt{}, err
 	}
-	request, err := a.requested(w, r)
+	request, followsUp, err := a.requested(w, r)
 	if err != nil {
 		// net/http has ended the request's own context if the body is late.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime-readTime)
@@ -407,6 +407,9 @@ func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attem
 	if len(reading.Steps) == 0 {
 		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
+	if followsUp { // at another step, the provider would not know what the request names
+		reading.Steps = reading.Steps[:1]
+	}
 	t := ticket{made: time.Now(), caller: hash, model: request.Model, userID: request.UserID}
 	for _, step := range reading.Steps {
 		t.steps = append(t.steps, idOf(step))
@@ -414,27 +417,28 @@ func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attem
 	return attempt{t, reading, reading.Steps[0]}, nil
 }
 
-// requested returns the request that a body and the header for the user describe.
-func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (routing.Request, error) {
+// requested returns the request that a body and the header for the user describe, and whether
+// it follows up an earlier one.
+func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (request routing.Request, followsUp bool, err error) {
 	if r.Method != http.MethodPost {
-		return routing.Request{}, &refusal{http.StatusNotFound, "unknown_call", nil}
+		return request, false, &refusal{http.StatusNotFound, "unknown_call", nil}
 	}
-	model, err := readModel(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
+	body, err := readContent(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
 	switch {
 	case isTooLarge, r.Header.Get(partialHeader) == "true":
-		return routing.Request{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
+		return request, false, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case errors.Is(err, os.ErrDeadlineExceeded): // the router had the whole body
-		return routing.Request{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
+		return request, false, &refusal{http.StatusServiceUnavailable, "slow_body", err}
 	case err != nil:
-		return routing.Request{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
+		return request, false, &refusal{http.StatusBadRequest, "malformed_body", nil}
 	case len(users) > 1: // one of them may be the client's
-		return routing.Request{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
-	case a.config.Models[model] == nil:
-		return routing.Request{}, &refusal{http.StatusNotFound, "unknown_model", nil}
+		return request, false, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
+	case a.config.Models[body.model] == nil:
+		return request, false, &refusal{http.StatusNotFound, "unknown_model", nil}
 	}
-	return a.request(model, strings.Join(users, "")), nil
+	return a.request(body.model, strings.Join(users, "")), body.followsUp, nil
 }
 
 func (a *authorizer) request(model, userID string) routing.Request {

@@ -342,6 +342,25 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A request that names state of an earlier one has the plan's first step alone.
+func TestFollowUps(t *testing.T) {
+	f := newFixture(t)
+	f.store("sk-first", byok.Settings{})
+	for members, retries := range map[string]string{
+		`"previous_response_id":"r"`: "0", `"previous\u005fresponse_id":"r"`: "0", `"Conversation":{"id":"c"}`: "0", `"conversation":"c","conversation":null`: "0",
+		`"previous_response_id":null,"conversation":null`: "1", `"input":{"previous_response_id":"r"}`: "1",
+	} {
+		a := f.post("/plan", `{"model":"m",`+members+`}`, bearer(f.token)...)
+		if got := a.header.Get("X-Envoy-Max-Retries"); got != retries {
+			t.Errorf("%s: %q retries, want %s", members, got, retries)
+		}
+		second := f.open(a.header.Get("X-Signalbox-Plan"), 2)
+		if (second.status == http.StatusOK) != (retries == "1") {
+			t.Errorf("%s: the second attempt gets %d", members, second.status)
+		}
+	}
+}
+
 // The models are listed for a known caller, under a status that no other response has. Other
 // methods get a refusal with a body.
 func TestModels(t *testing.T) {

@@ -12,44 +12,53 @@ import (
 
 var errMalformed = errors.New("the body is not a JSON object with one model")
 
-// readModel reads the model from a request's body: one JSON object with one member
-// "model". A name that differs only in case counts as a second one, because some
-// providers would read it.
-func readModel(body io.Reader) (model string, err error) {
+// content is what a request's body says about its plan.
+type content struct {
+	model string
+	// followsUp reports whether the body names state of an earlier request, which is the
+	// account's at one provider.
+	followsUp bool
+}
+
+// readContent reads a request's body: one JSON object with one member "model". A name that
+// differs only in case counts as a second one, because some providers would read it.
+func readContent(body io.Reader) (c content, err error) {
 	d := jsontext.NewDecoder(&abridged{body: body}, jsontext.AllowDuplicateNames(true))
 	if token, err := d.ReadToken(); err != nil || token.Kind() != '{' {
-		return "", cmp.Or(err, errMalformed)
+		return content{}, cmp.Or(err, errMalformed)
 	}
 	hasModel := false
 	for d.PeekKind() == '"' {
 		token, err := d.ReadToken()
 		if err != nil {
-			return "", err
+			return content{}, err
 		}
 		name := token.String()
 		if !strings.EqualFold(name, "model") {
+			isState := strings.EqualFold(name, "previous_response_id") || strings.EqualFold(name, "conversation")
+			c.followsUp = c.followsUp || isState && d.PeekKind() != 'n' // not null
 			if err := d.SkipValue(); err != nil {
-				return "", err
+				return content{}, err
 			}
 			continue
 		}
 		value, err := d.ReadToken()
 		if err != nil || hasModel || name != "model" || value.Kind() != '"' {
-			return "", cmp.Or(err, errMalformed)
+			return content{}, cmp.Or(err, errMalformed)
 		}
-		model, hasModel = value.String(), true
+		c.model, hasModel = value.String(), true
 	}
 	if _, err := d.ReadToken(); err != nil { // the object's end
-		return "", err
+		return content{}, err
 	}
 	_, err = d.ReadToken() // the body's end
 	switch {
-	case err == nil, errors.Is(err, io.EOF) && model == "":
-		return "", errMalformed
+	case err == nil, errors.Is(err, io.EOF) && c.model == "":
+		return content{}, errMalformed
 	case !errors.Is(err, io.EOF):
-		return "", err
+		return content{}, err
 	}
-	return model, nil
+	return c, nil
 }
 
 // longest is how many bytes of a string or number reach the decoder, which keeps each whole

@@ -35,9 +35,9 @@ func TestLongStringsAreChecked(t *testing.T) {
 		body := `{"messages":["` + text.String() + `"],"model":"m"}`
 		isSound := jsontext.Value(body).IsValid()
 		cut := random.IntN(len(body)) // what comes before it is read at once, the rest byte by byte
-		model, err := readModel(io.MultiReader(strings.NewReader(body[:cut]), iotest.OneByteReader(strings.NewReader(body[cut:]))))
-		if isSound != (err == nil) || isSound && model != "m" {
-			t.Fatalf("round %d: %q, %v, sound: %t, of …%q", round, model, err, isSound, body[max(0, len(body)-80):])
+		read, err := readContent(io.MultiReader(strings.NewReader(body[:cut]), iotest.OneByteReader(strings.NewReader(body[cut:]))))
+		if isSound != (err == nil) || isSound && read.model != "m" {
+			t.Fatalf("round %d: %q, %v, sound: %t, of …%q", round, read.model, err, isSound, body[max(0, len(body)-80):])
 		}
 	}
 }
@@ -61,10 +61,10 @@ func TestALargeBodyCostsLittleMemory(t *testing.T) {
 		body := strings.NewReader(`{"x":` + c.value + `,"model":"m"}`)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		model, err := readModel(body)
+		read, err := readContent(body)
 		runtime.ReadMemStats(&after)
-		if (err == nil) != c.isSound || c.isSound && model != "m" {
-			t.Errorf("%s: %q, %v", name, model, err)
+		if (err == nil) != c.isSound || c.isSound && read.model != "m" {
+			t.Errorf("%s: %q, %v", name, read.model, err)
 		}
 		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
 			t.Errorf("%s: %d bytes of memory", name, n)

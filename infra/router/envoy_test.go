@@ -115,6 +115,12 @@ func answers(t *testing.T, a *tenant) {
 			t.Errorf("%v: served by %q, want %q", c.answers, servedBy, c.servedBy)
 		}
 	}
+	number := fmt.Sprint(a.numbers.Add(1)) // the conversation is at the owner's account
+	g := a.send("POST", chat, a.token, strings.NewReader(strings.Replace(bodyFor(model, number, "429"), "{", `{"previous_response_id":"r",`, 1)))
+	g.received = a.providers.take(number)
+	if g.is(t, "a follow-up", 429, `{"answer":"429"}`, own); g.header.Get("Retry-After") != "1" {
+		t.Errorf("a follow-up gets %v", g.header)
+	}
 	compressed(t, a)
 	if r, err := http.Post("http://127.0.0.1:9901/logging?level=trace", "", nil); err != nil || r.StatusCode != 403 { //nolint:noctx,bodyclose // at once
 		t.Errorf("a log level is set: %v, %v", r, err)
