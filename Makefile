@@ -76,7 +76,7 @@ ifneq ($(DYNAMODB),)
 	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
 endif
 	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
-	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
+	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_ENGINE="$(CURDIR)/infra/test/second-opinion/engine" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
 		SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
 		$(GO_TEST) -p 6 -shuffle=on -count=1 -timeout 40m ./...
 	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum

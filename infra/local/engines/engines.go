@@ -1,7 +1,7 @@
 // Package engines runs the services that Signalbox needs on one machine: DynamoDB
-// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or engines of infra/test/second-opinion
-// instead. All listen on one address and keep their state in one folder. An engine that is a
-// separate process ends with this one, even if this one is killed.
+// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or other engines in their place. All
+// listen on one address and keep their state in one folder. An engine that is a separate
+// process ends with this one, even if this one is killed.
 package engines
 
 import (

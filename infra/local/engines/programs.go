@@ -44,21 +44,21 @@ func (c Config) dynamoDB(ctx context.Context) (engine, error) {
 	case c.DynamoDB != "":
 		return engine{elsewhere: c.DynamoDB, mayBeExtendDB: true}, answersElsewhere(ctx, c.DynamoDB)
 	case name != "":
-		return c.secondOpinion(name)
+		return c.foreign(name)
 	}
 	return c.extendDB()
 }
 
 func (c Config) s3() (engine, error) {
 	if name := os.Getenv("SIGNALBOX_S3"); name != "" {
-		return c.secondOpinion(name)
+		return c.foreign(name)
 	}
 	return c.versityGW()
 }
 
 func (c Config) kms() (engine, error) {
 	if name := os.Getenv("SIGNALBOX_KMS"); name != "" {
-		return c.secondOpinion(name)
+		return c.foreign(name)
 	}
 	service, err := kms.Open(filepath.Join(c.Dir, "kms"))
 	return engine{name: "KMS", handler: service}, err
@@ -113,12 +113,12 @@ func (c Config) versityGW() (engine, error) {
 	}}, err
 }
 
-// secondOpinion is an engine from infra/test/second-opinion.
-func (c Config) secondOpinion(name string) (engine, error) {
-	script, err := installed(name, filepath.Join(c.Root, "infra", "test", "second-opinion", "engine"))
+// foreign is an engine that the program SIGNALBOX_ENGINE runs: NAME FOLDER HOST PORT.
+func (c Config) foreign(name string) (engine, error) {
+	program, err := installed(name, os.Getenv("SIGNALBOX_ENGINE"))
 	dir := filepath.Join(c.Dir, name)
 	return engine{name: name, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, script, name, dir, host, port) //nolint:gosec // a script of ours
+		cmd := exec.CommandContext(ctx, program, name, dir, host, port) //nolint:gosec // the caller's own program
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 		return cmd
 	}}, err

@@ -9,22 +9,19 @@ import (
 	"slices"
 )
 
-// A ciphertext is: version 1 | key id (36) | index of the material (4) |
-// nonce (12) | AES-256-GCM. The header and the encryption context are the
-// associated data.
+// A ciphertext is: version 1 | key id (36) | nonce (12) | AES-256-GCM. The header and the
+// encryption context are the associated data.
 const (
 	blobVersion = 1
 	idLength    = 36
-	headLength  = 1 + idLength + 4
+	headLength  = 1 + idLength
 )
 
-// encrypt uses the newest material. A random nonce is safe for 2^32 ciphertexts
-// under one material, far more than a developer's machine will make.
+// encrypt uses a random nonce. That is safe for 2^32 ciphertexts under one key, far more than
+// a developer's machine will make.
 func (k key) encrypt(plaintext []byte, context map[string]string) ([]byte, error) {
-	index := len(k.Material) - 1
 	head := append([]byte{blobVersion}, k.ID...)
-	head = binary.BigEndian.AppendUint32(head, uint32(index)) //nolint:gosec // a handful of rotations
-	aead, err := newAEAD(k.Material[index])
+	aead, err := newAEAD(k.Material)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +53,7 @@ func (s *Service) sealing(blob []byte, named string) (key, error) {
 // decrypt opens a ciphertext that names this key.
 func (k key) decrypt(blob []byte, context map[string]string) ([]byte, error) {
 	head, sealed := blob[:headLength], blob[headLength:]
-	index := binary.BigEndian.Uint32(head[1+idLength:])
-	if int(index) >= len(k.Material) {
-		return nil, errInvalid
-	}
-	aead, err := newAEAD(k.Material[index])
+	aead, err := newAEAD(k.Material)
 	if err != nil {
 		return nil, err
 	}

@@ -28,19 +28,18 @@ const (
 	Account = "000000000000"
 )
 
-// The states of a key that it sets. A file of an earlier version may have another.
+// The states of a key.
 const (
 	enabled  = "Enabled"
 	disabled = "Disabled"
 )
 
-// key is a symmetric key. A file of an earlier version may have several materials: each
-// opens its ciphertexts.
+// key is a symmetric key.
 type key struct {
 	ID       string
 	State    string
 	Created  time.Time
-	Material [][]byte
+	Material []byte
 }
 
 func (k key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":key/" + k.ID }
@@ -75,7 +74,7 @@ func (s *Service) check() error {
 		return errors.New("the keys are missing")
 	}
 	for id, k := range s.keys.Keys {
-		if k.ID != id || len(k.Material) == 0 {
+		if k.ID != id || len(k.Material) != 32 {
 			return fmt.Errorf("key %s is incomplete", id)
 		}
 	}

@@ -76,7 +76,7 @@ func (s *Service) create(in request) (any, error) {
 	}
 	material := make([]byte, 32)
 	_, _ = rand.Read(material)
-	k := key{ID: uuid.NewString(), State: enabled, Created: time.Now().UTC(), Material: [][]byte{material}}
+	k := key{ID: uuid.NewString(), State: enabled, Created: time.Now().UTC(), Material: material}
 	return map[string]any{"KeyMetadata": k.metadata()}, s.put(k)
 }
 
