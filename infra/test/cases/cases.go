@@ -78,6 +78,9 @@ type Beside struct {
 	Act Act
 	// Then is the result of the case's act if this act came first.
 	Then string
+	// Lost is the result if this act came between a call whose answer was lost and its repetition,
+	// where that is another one.
+	Lost string
 	// Ends are further results of this act beside the case's one; without it, only its result
 	// alone.
 	Ends []string
@@ -194,7 +197,10 @@ func (w *World) run(a *Act, p *plan, d disturbance) (Result, *client) {
 	}
 	began := time.Now()
 	r := a.Do(context.WithValue(c.life, clientKey{}, c), c)
-	r.Began, r.Ended = began, time.Now()
+	r.Ended = time.Now()
+	if r.Began.IsZero() {
+		r.Began = began
+	}
 	for _, apply := range c.later {
 		apply()
 	}
@@ -205,7 +211,7 @@ type clientKey struct{}
 
 // quiet reports whether nothing disturbs the act.
 func (d *disturbance) quiet() bool {
-	return d.fault == nil && d.beside == nil && d.every == nil && d.delay == nil && !d.frozen
+	return d.fault == nil && d.beside == nil && d.every == nil && d.delay == nil && !d.frozen && d.most == 0
 }
 
 // verdict is one run of a case.
@@ -437,7 +443,9 @@ func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result
 		switch then := cmp.Or(b.Then, p.plan.result); {
 		case v.fault == nil && v.held == 0 && first:
 			want = []string{then}
-		case v.fault != nil || !last:
+		case v.fault != nil:
+			want = append(want, then, cmp.Or(b.Lost, then))
+		case !last:
 			want = append(want, then)
 		}
 		if ends := append(slices.Clone(b.Ends), p.alone(b)); !slices.Contains(ends, done[0].Result.Text) {
@@ -530,7 +538,10 @@ func (p *player) faults() (all []verdict) {
 		all = append(all, verdict{disturbance: disturbance{frozen: true}, name: "all connections are lost"})
 	}
 	for _, c := range p.plan.calls {
-		kind := p.Versioning + c.Kind
+		kind := c.Kind
+		if strings.Contains(kind, "Object") {
+			kind += p.Versioning
+		}
 		for _, f := range menu(c, c.body) {
 			if p.tried[kind] && !f.is(main) {
 				continue

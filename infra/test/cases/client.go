@@ -89,6 +89,7 @@ type disturbance struct {
 	round  int
 	after  []Call
 
+	most   int // the number of attempts for which there is time, 0 for any
 	// before is called before each call.
 	before func(context.Context, Call)
 	// every is called with each call's number after its answer.
@@ -127,6 +128,11 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 		}
 	}
 	c.arrives(r, &a)
+	if c.most > 0 && c.attempts > c.most {
+		c.life.end(context.DeadlineExceeded)
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
 	if c.delay != nil {
 		c.world.sleep(r.Context(), c.delay(*a.call, false))
 	}

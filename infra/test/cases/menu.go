@@ -46,7 +46,7 @@ const (
 	appliedLate
 	// lastsTwoSeconds means that the call and its repetitions meet the fault for two seconds.
 	lastsTwoSeconds
-	// applied means that AWS has applied the call, or may have.
+	// applied means that AWS has applied the call.
 	applied
 )
 
@@ -66,11 +66,17 @@ const (
 	page    = "<html><body>" + quoted + "</body></html>"
 )
 
-// Applied reports whether AWS has applied the call that met the fault, or may have.
-func (f *Fault) Applied() bool { return f.is(applied | appliedLate) }
+// Applied reports whether AWS has applied the call that met the fault.
+func (f *Fault) Applied() bool { return f.is(applied) }
+
+// Late reports whether AWS applies the call after its client has given up.
+func (f *Fault) Late() bool { return f.is(appliedLate) }
 
 // Recovers reports whether a repeated call gets its answer.
 func (f *Fault) Recovers() bool { return f.is(recovers) }
+
+// Usable reports whether the fault is an answer that the code may use.
+func (f *Fault) Usable() bool { return f.is(usable) }
 
 // OwnThrottle reports whether the fault throttles the item alone.
 func (f *Fault) OwnThrottle() bool { return strings.HasSuffix(f.Name, " for "+ofItem) }
@@ -132,7 +138,7 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	case "DeleteObject":
 		all = append(all,
 			fault("absent is a failed precondition", recovers|usable, unmetPrecondition),
-			fault("applied, answer without headers", recovers|applied, faults.NoHeaders()),
+			fault("applied, answer without headers", recovers|usable|applied, faults.NoHeaders()),
 			fault("answer of another kind", recovers|applied, faults.Otherwise(http.StatusOK, "{}")))
 		all = append(all, errorsOf(http.StatusConflict, recovers|main, "ConditionalRequestConflict", "OperationAborted")...)
 	case "DeleteObjects":
@@ -228,7 +234,7 @@ func proxies(operation string) []*Fault {
 	if strings.Contains(operation, "Object") {
 		ends = final
 	}
-	if operation == "ListObjectVersions" || operation == "DeleteObjects" {
+	if operation == "ListObjectVersions" {
 		html = final
 	}
 	return []*Fault{

@@ -22,6 +22,7 @@ import (
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/boot"
+	"signalbox.dev/shared/calls"
 )
 
 // Assemble makes a function's operation, as in its main.go.
@@ -36,7 +37,7 @@ type Request struct {
 	Earlier []Earlier
 }
 
-// Earlier is an earlier request and the pause after it.
+// Earlier is an earlier request, and the time from its beginning to the next one.
 type Earlier struct {
 	functest.Event
 
@@ -62,20 +63,22 @@ func (w *World) newInstance(assemble Assemble) *instance {
 }
 
 // Request makes the act of a client that sends the request to a new instance. Its result is the
-// status, then "replayed", the reason or the paths of the issues. Shown is the functest.Answer.
+// status, then "replayed", "answer_lost", the reason or the paths of the issues. Shown is the functest.Answer.
 func (w *World) Request(name string, r Request) Act {
 	return Act{Name: name, Failed: "500", Do: func(ctx context.Context, through aws.HTTPClient) Result {
 		i := w.newInstance(r.Assemble)
 		for _, before := range r.Earlier {
+			began := time.Now()
 			w.ask(ctx, i, before.Event)
-			kit.Must(w.TB(), w.Pause(ctx, before.Pause))
+			_ = calls.Wait(ctx, time.Until(began.Add(before.Pause))) // the act fails if its time is up
 		}
 		i.next = through
+		began := time.Now()
 		x := w.ask(ctx, i, r.Event)
 		if c, ok := through.(*client); ok {
 			w.judgeLine(x, c)
 		}
-		return Result{Text: x.result(), Shown: x.answer}
+		return Result{Text: x.result(), Shown: x.answer, Began: began}
 	}}
 }
 
@@ -125,6 +128,9 @@ func (x exchange) result() string {
 	if x.answer.Reason != "" {
 		text += " " + x.answer.Reason
 	}
+	if x.answer.Status == http.StatusNotFound && x.answer.Line["answer_lost"] == true {
+		text += " answer_lost"
+	}
 	return strings.TrimSpace(text + " " + strings.Join(x.answer.Issues, " "))
 }
 
@@ -172,7 +178,7 @@ func (w *World) judgeLoggedError(x exchange, c *client) {
 	switch code := last.logged["code"]; {
 	case code == "deadline" || code == "canceled": // of this call or of a later one
 		w.compare("error in the log", logged, map[string]any{"code": code})
-	case c.life.Err() == nil:
+	case c.life.Err() == nil && x.took < 9*time.Second:
 		w.compare("error in the log", logged, last.logged)
 	}
 }
@@ -202,10 +208,16 @@ func (w *World) Command(name string, do func(context.Context, Clients) error, re
 	}}
 }
 
+// Short runs an act that has time for a number of calls.
+func (w *World) Short(a Act, most int) Result {
+	r, _ := w.run(&a, nil, disturbance{most: most})
+	return r
+}
+
 // OnModel runs a plain test of a function in a World on the model.
-func OnModel(t *testing.T, versioning string, test func(*World)) {
+func OnModel(t *testing.T, versioning string, page int, test func(*World)) {
 	t.Helper()
-	for _, problem := range play(t, false, versioning, 0, test) {
+	for _, problem := range play(t, false, versioning, page, test) {
 		t.Error(problem)
 	}
 }
