@@ -81,7 +81,7 @@ class Engine:
             "AWS_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_PAGER": "",
             "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true",
-            "SAM_CLI_TELEMETRY": "0", "SIGNALBOX_FOREIGN_GATEWAY": "1",
+            "SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.2", "SIGNALBOX_FOREIGN_GATEWAY": "1",
             "PATH": os.pathsep.join([str(pathlib.Path(sys.executable).parent), str(ROOT / ".build/sam/bin"), os.environ["PATH"]]),
         })
         for name in ("AWS_PROFILE", "AWS_CA_BUNDLE", "AWS_SESSION_TOKEN", "PYTHONPATH"):

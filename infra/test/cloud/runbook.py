@@ -5,11 +5,14 @@ needs first. It stops at a command that fails, and at an unassigned variable. Id
 are replaced by ids of the stack.
 """
 
+import atexit
+import functools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from account import ROOT
@@ -19,7 +22,7 @@ PAGES = {path.stem: path.read_text() for path in (ROOT / "infra/operations").glo
 BEFORE = {"incidents": ("Ask the logs", r"(?ms)^saved.*?^}$"), "restore": ("Before you begin", r"(?s)\A.*\Z")}
 
 # What the engine lacks, with the answer that a loop or a name needs. The real CLI checks the arguments
-# all the same, and ends with 252 if they are wrong.
+# all the same, and prints what is wrong.
 LACKS = {
     "cloudformation continue-update-rollback": "",  # no rollback of the engine fails
     "deploy list-deployments": "None",
@@ -30,9 +33,10 @@ LACKS = {
 }
 
 AWS = """#!/bin/bash
-"$REAL_AWS" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err"
-code=$?
-if [ $code != 0 ] && [ $code != 252 ] && lacks=$(grep -- "^$1 $2 " "$SCRATCH/lacks"); then echo "${lacks#"$1 $2 "}"; exit 0; fi
+exec 3<>"/dev/tcp/127.0.0.1/$AWS_CLI"
+printf '%s\\0' $# "$PWD" "$SCRATCH" "$@" >&3
+read -r code <&3
+if [ $code != 0 ] && ! grep -qE '^(usage|Parameter|Error parsing)' "$SCRATCH/err" && lacks=$(grep -- "^$1 $2 " "$SCRATCH/lacks"); then echo "${lacks#"$1 $2 "}"; exit 0; fi
 cat "$SCRATCH/err" >&2
 cat "$SCRATCH/out"
 exit $code
@@ -46,7 +50,24 @@ exec "$REAL_ADMIN" "$@"
 
 GH = "#!/bin/bash\necho 1001 2002\n"  # the numbers of owner and repository
 
-OTHERS = ("curl", "install", "make", "sam", "sleep", "tar")
+# The page protects the stack again after a change.
+MAKE = """#!/bin/bash
+[ "$1" != protect ] || exec "$REAL_MAKE" --silent -C "$ROOT" "$@"
+"""
+
+OTHERS = ("curl", "install", "sam", "sleep", "tar")
+
+
+@functools.cache
+def aws_cli() -> str:
+    """The port of the AWS CLI, which ends with this process."""
+    services = set(re.findall(r"\baws ([a-z0-9]+) ", "".join(PAGES.values())))
+    server = subprocess.Popen(
+        [sys.executable, "-B", pathlib.Path(__file__).with_name("aws_cli.py"), *services], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"AWS_MAX_ATTEMPTS": "1"},
+    )
+    atexit.register(server.kill)
+    return server.stdout.readline().strip()
 
 
 def sections(page: str) -> dict[str, str]:
@@ -74,14 +95,14 @@ def follow(page: str, headings: list[str], stack: str, real: dict[str, str], ans
         (here / "infra").symlink_to(ROOT / "infra")
         (here / "lacks").write_text("".join(f"{command} {answer}\n" for command, answer in (LACKS | answers).items()))
         (here / ".build").mkdir()  # the page puts it first in PATH
-        for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, **dict.fromkeys(OTHERS, "#!/bin/bash\n")}.items():
+        for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, "make": MAKE, **dict.fromkeys(OTHERS, "#!/bin/bash\n")}.items():
             (here / ".build" / name).write_text(text)
             (here / ".build" / name).chmod(0o755)
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands], cwd=here, text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL,
             env=os.environ | environment | {
-                "AWS_MAX_ATTEMPTS": "1", "PATH": f"{here}/.build:{os.environ['PATH']}", "SCRATCH": str(here), "REAL_AWS": shutil.which("aws"),
-                "REAL_ADMIN": str(ROOT / ".build/admin"),
+                "PATH": f"{here}/.build:{os.environ['PATH']}", "SCRATCH": str(here), "AWS_CLI": aws_cli(), "REAL_ADMIN": str(ROOT / ".build/admin"),
+                "REAL_MAKE": shutil.which("make"), "ROOT": str(ROOT),
             },
         )
         return f"exit code {ran.returncode}: {ran.stdout[-300:]}{ran.stderr[-700:]}" if ran.returncode else ""
