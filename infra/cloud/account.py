@@ -118,6 +118,7 @@ class Subject:
             raise SystemExit(f"cloud: there is no stack {self.name} in {self.account.region}")
         self.id = described["StackId"]
         self.status, self.role = described["StackStatus"], described.get("RoleARN", "")
+        self.undeletable = described.get("EnableTerminationProtection", False)
         self.outputs = {o["OutputKey"]: o["OutputValue"] for o in described.get("Outputs", [])}
         self.parameters = {p["ParameterKey"]: p["ParameterValue"] for p in described.get("Parameters", [])}
         self.resources = self.account.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=self.id)

@@ -68,6 +68,20 @@ def status(s: Subject) -> str:
     return s.status
 
 
+@check("the stack cannot be deleted, and its stack policy is the one of `make protect`; an unprotected stack DIFFERS if samconfig.toml does not name it, or as default",
+       "infra/cloud/stack-policy.json; infra/operations/deploy.md, The first deployment")
+def protection(s: Subject) -> str:
+    found = s.account.client("cloudformation").get_stack_policy(StackName=s.id).get("StackPolicyBody")
+    ours = (ROOT / "infra/cloud/stack-policy.json").read_text()
+    policy = "none" if not found else "ours" if canonical(found) == canonical(ours) else "another"
+    seen = f"termination protection: {'on' if s.undeletable else 'off'}; stack policy: {policy}"
+    if s.undeletable and policy == "ours":
+        return seen
+    _, *named = environments()  # the first is default
+    chosen = not s.undeletable and policy == "none" and s.name not in named
+    raise (Differs if chosen else Failed)(f"{seen}: run make protect STACK={s.name}")
+
+
 def differences(ours, theirs, path: str = "") -> list[str]:
     """The paths at which two values differ. A number or a boolean equals its text."""
     if isinstance(ours, dict) and isinstance(theirs, dict):

@@ -11,7 +11,7 @@ import time
 import zipfile
 from unittest import mock
 
-from account import MARKER, Response, Subject
+from account import MARKER, ROOT, Response, Subject
 from declared import declared
 from stack import yaml_parse
 
@@ -160,6 +160,11 @@ def failing(body: str) -> str:
 
 
 FAULTS = [
+    ("protection", "every update allowed", aws("cloudformation", "set_stack_policy", StackName=lambda s, _: s.name, StackPolicyBody=lambda *_: json.dumps(
+        {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"}]})),
+     aws("cloudformation", "set_stack_policy", StackName=lambda s, _: s.name, StackPolicyBody=lambda *_: (ROOT / "infra/cloud/stack-policy.json").read_text()), "stack policy: another"),
+    ("protection", "a stack that can be deleted", *(aws("cloudformation", "update_termination_protection", StackName=lambda s, _: s.name, EnableTerminationProtection=on)
+                                                   for on in (False, True)), "termination protection: off"),
     ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal="arn:aws:iam::000000000000:role/stranger", Operations=["Decrypt"]),
      aws("kms", "revoke_grant", KeyId="$SealingKey", GrantId=lambda s, made: made["GrantId"]), "SealingKey/Grants"),
     ("access", "the sealing key opened to all", aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=MORE),

@@ -334,6 +334,7 @@ def main() -> int:
                 s = d.deploy(OWN)
             with step("make protect"):
                 protected(d)
+                s.describe()
             with step("the checks of make verify and make prove, the contract suite among them"):
                 verdicts(cloud.checked(s, LIVE, OWN), s)
             with step("the runbook"):
