@@ -17,8 +17,8 @@ TAG = "signalbox:prove"  # CloudFormation copies a stack's tags to its resources
 
 PLAN = """make prove, account {account}, region {region}:
 
-It makes the stack {name}, the bucket {bucket} and the queue {name}-prove, sends about 10,000 requests, deploys three
-times (the third is a function that crashes) and removes everything, also after Ctrl-C. Two KMS keys stay for 7 days and
+It makes the stack {name}, the bucket {bucket} and the queue {name}-prove{role}, sends about 10,000 requests, deploys three
+times (the third is a function that crashes) and removes everything else, also after Ctrl-C. Two KMS keys stay for 7 days and
 the system backups of the tables for 35 days, both free of charge. It takes about 45 minutes and costs less than 3 dollars.
 """
 
@@ -34,11 +34,12 @@ say = lambda text: print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush
 class Deployment:
     template = None  # what is deployed, if that is not template.yaml
     role = ""  # the service role, if there is one
+    gateway = "Existing"  # the region's logging role for API Gateway
 
-    def __init__(self, account: Account, name: str, architecture: str) -> None:
+    def __init__(self, account: Account, name: str, architecture: str, tags: dict[str, str], boundary: str = "") -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
             raise SystemExit(f"cloud: {name!r}: at most 20 lower-case letters, digits and dashes, the first a letter")
-        self.account, self.name, self.tags = account, name, {TAG: name}
+        self.account, self.name, self.tags, self.boundary = account, name, tags | {TAG: name}, boundary
         self.architectures = sorted(["arm64", "x86_64"], key=lambda a: a != architecture)
         self.bucket = f"{name}-{account.id}-{account.region}"
         self.parameters: dict[str, str] = {}
@@ -48,8 +49,9 @@ class Deployment:
         if self.account.stack(self.name):
             raise SystemExit(f"cloud: stack {self.name} exists: choose another name, or run make prove-clean STACK={self.name} if prove made it")
         if not self.account.client("apigateway").get_account().get("cloudwatchRoleArn"):
-            raise SystemExit("cloud: the region has no logging role for API Gateway: deploy a stack with GatewayLoggingRole=Create first")
-        print(PLAN.format(account=self.account.id, region=self.account.region, name=self.name, bucket=self.bucket), file=sys.stderr)
+            self.gateway = "Create"
+        role = ", and the region's logging role for API Gateway, which stays" if self.gateway == "Create" else ""
+        print(PLAN.format(account=self.account.id, region=self.account.region, name=self.name, bucket=self.bucket, role=role), file=sys.stderr)
         if not yes and input("Start? Type the name of the stack: ").strip() != self.name:
             raise SystemExit("cloud: not started")
 
@@ -82,9 +84,11 @@ class Deployment:
     def deploy(self, stage: str) -> Subject:
         architecture = self.architectures[stage == CHANGED]
         self.parameters = {
-            "Architecture": architecture, "DeploymentPreference": "AllAtOnce", "GatewayLoggingRole": "Existing",
+            "Architecture": architecture, "DeploymentPreference": "AllAtOnce", "GatewayLoggingRole": self.gateway,
             "LogRetentionDays": "1", "SystemLogLevel": "INFO",
         }
+        if self.boundary:
+            self.parameters["PermissionsBoundaryArn"] = self.boundary
         if stage == CHANGED:
             self.parameters |= {"FilesVersioning": "Enabled", "Firewall": "On", "ReadsPerSecond": "5"}
         if role := self.account.role():  # the sealing check opens stored keys as the router does
@@ -101,7 +105,7 @@ class Deployment:
         return self.sam(
             "deploy", "--stack-name", self.name, "--template-file", str(folder / "template.yaml"), "--s3-bucket", self.bucket,
             "--s3-prefix", self.name, "--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-fail-on-empty-changeset",
-            "--tags", f"{TAG}={self.name}", *(["--role-arn", self.role] if self.role else []), "--parameter-overrides", *(f"{k}={v}" for k, v in parameters.items()),
+            "--tags", *(f"{k}={v}" for k, v in self.tags.items()), *(["--role-arn", self.role] if self.role else []), "--parameter-overrides", *(f"{k}={v}" for k, v in parameters.items()),
         )
 
 

@@ -82,6 +82,20 @@ class Parameters(unittest.TestCase):
                     self.assertIs(type(result), verdict)
 
 
+class Company(unittest.TestCase):
+    def test_a_fresh_account_that_demands_tags_and_a_boundary(self) -> None:
+        account = mock.MagicMock(region="eu-central-1", id="1")
+        account.stack.return_value = None
+        account.role.return_value = ""
+        account.client.return_value.get_account.return_value = {}
+        deployment = life.Deployment(account, "dry", "arm64", {"team": "platform"}, "arn:b")
+        with mock.patch("sys.stderr") as said, mock.patch.object(deployment, "sam", return_value=mock.Mock(returncode=0)) as sam, mock.patch("life.Subject"):
+            deployment.agree(True)
+            deployment.deploy("own")
+        self.assertIn("which stays", "".join(c.args[0] for c in said.write.call_args_list))
+        self.assertLessEqual({"team=platform", f"{life.TAG}=dry", "GatewayLoggingRole=Create", "PermissionsBoundaryArn=arn:b"}, set(sam.call_args.args))
+
+
 class Removal(unittest.TestCase):
     def account(self) -> mock.MagicMock:
         account = mock.MagicMock(region="us-east-1", id="1", partition="aws", caller="arn:aws:sts::1:assumed-role/prove/me")
