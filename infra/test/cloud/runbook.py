@@ -36,7 +36,7 @@ AWS = """#!/bin/bash
 exec 3<>"/dev/tcp/127.0.0.1/$AWS_CLI"
 printf '%s\\0' $# "$PWD" "$SCRATCH" "$@" >&3
 read -r code <&3
-if [ $code != 0 ] && ! grep -qE '^(usage|Parameter|Error parsing)' "$SCRATCH/err" && lacks=$(grep -- "^$1 $2 " "$SCRATCH/lacks"); then echo "${lacks#"$1 $2 "}"; exit 0; fi
+if [ $code != 0 ] && ! grep -qE '^(usage|Error parsing)' "$SCRATCH/err" && lacks=$(grep -- "^$1 $2 " "$SCRATCH/lacks"); then echo "${lacks#"$1 $2 "}"; exit 0; fi
 cat "$SCRATCH/err" >&2
 cat "$SCRATCH/out"
 exit $code
