@@ -145,6 +145,9 @@ func (o *Object) add(name string, value jsontext.Value) {
 // hasReplacement reports whether any string in the value contains U+FFFD. Invalid UTF-8
 // and unpaired surrogates are read as U+FFFD.
 func hasReplacement(value jsontext.Value) bool {
+	if bytes.IndexByte(value, '\\') < 0 {
+		return !utf8.Valid(value) || bytes.ContainsRune(value, utf8.RuneError)
+	}
 	d := decoder(value)
 	for {
 		if d.PeekKind() != jsontext.KindString {

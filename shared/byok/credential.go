@@ -248,12 +248,12 @@ func (l *issueList) add(path string, reason issues.Reason, message string) {
 	*l = append(*l, issues.Issue{Path: path, Reason: reason, Message: message})
 }
 
-// element adds an issue of one element, if it would be shown.
 func (l *issueList) element(path string, index int, reason issues.Reason, message string) {
-	if len(*l) < issues.Max {
-		l.add(path+"/"+strconv.Itoa(index), reason, message)
-	}
+	l.add(path+"/"+strconv.Itoa(index), reason, message)
 }
+
+// full reports whether no more issues are shown. A body may have 20,000 elements.
+func (l *issueList) full() bool { return len(*l) >= issues.Max }
 
 func (l *issueList) key(key []byte) {
 	switch {
@@ -286,9 +286,13 @@ func (l *issueList) hashes(hashes []ids.KeyHash) {
 	case len(hashes) > maxListed:
 		l.add(path, issues.TooLarge, message)
 	}
+	message = fmt.Sprintf("must be %d lower-case hexadecimal digits", hashDigits)
 	for i, h := range hashes {
+		if l.full() {
+			return
+		}
 		if len(h) != hashDigits || strings.Trim(string(h), "0123456789abcdef") != "" {
-			l.element(path, i, issues.Invalid, fmt.Sprintf("must be %d lower-case hexadecimal digits", hashDigits))
+			l.element(path, i, issues.Invalid, message)
 		}
 	}
 }
@@ -300,6 +304,8 @@ func (l *issueList) list(path string, elements []string) {
 	message := fmt.Sprintf("must have 1 to %d characters", maxElement)
 	for i, e := range elements {
 		switch {
+		case l.full():
+			return
 		case e == "":
 			l.element(path, i, issues.Invalid, message)
 		case utf8.RuneCountInString(e) > maxElement:

@@ -65,6 +65,15 @@ func TestIssues(t *testing.T) {
 	}
 }
 
+// A body may hold 20,000 wrong elements, of which a hundred are shown: no others take time.
+func TestTheCostOfIssuesIsBounded(t *testing.T) {
+	n := validCredential()
+	n.AllowedAPIKeyHashes = make([]ids.KeyHash, 20_000)
+	if made := testing.AllocsPerRun(1, func() { n.Issues() }); made > 500 {
+		t.Errorf("%v allocations", made)
+	}
+}
+
 // A management key that somebody pastes as a provider's would be sent to the provider. What is
 // refused is what the published pattern matches, and nothing else.
 func TestAnAPIKeyIsNoProviderKey(t *testing.T) {

@@ -9,14 +9,19 @@ import (
 const (
 	// farthest is the largest edit distance of a misspelt name.
 	farthest = 3
+	// longest is the length in bytes of the longest name that is compared.
+	longest = 255
 	// leastPart is the shortest part of a name that may stand for the name.
 	leastPart = 4
 )
 
 // Nearest returns the known name that was meant, or "": the one with the smallest edit
 // distance; else one that ends the name, as "key" ends "apiKey"; else one that contains
-// it, as "allowed_models" contains "model".
+// it, as "allowed_models" contains "model". For a name of more than 255 bytes it is "".
 func Nearest(name string, known []string) string {
+	if len(name) > longest {
+		return ""
+	}
 	nearest, best := "", farthest+1
 	for _, candidate := range known {
 		// A name of three letters is within three edits of nearly anything.

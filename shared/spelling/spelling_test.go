@@ -1,6 +1,7 @@
 package spelling_test
 
 import (
+	"strings"
 	"testing"
 
 	"signalbox.dev/shared/spelling"
@@ -12,6 +13,9 @@ func TestNearest(t *testing.T) {
 		"allowed_user_ids", "is_byok_only", "is_fallback", "z-ai",
 	}
 	for name, want := range map[string]string{
+		strings.Repeat("x", 248) + "api_key": "key",
+		strings.Repeat("x", 249) + "api_key": "",
+
 		"ky":                "key",
 		"kx":                "",
 		"nmea":              "name",
