@@ -25,13 +25,15 @@ import (
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
-	"signalbox.dev/shared/secret"
 )
 
 const (
 	planHeader       = "X-Signalbox-Plan"
 	credentialHeader = "X-Signalbox-Credential" //nolint:gosec // a name
 	providerHeader   = "X-Signalbox-Provider"
+	hostHeader       = "X-Signalbox-Host" // of a document
+	pathHeader       = "X-Signalbox-Path"
+	documentsHeader  = "X-Signalbox-Documents" // the router's: it heeds the host
 	servedByHeader   = "X-Signalbox-Served-By"
 	// For the router's log, on refusals too.
 	accountHeader   = "X-Signalbox-Account"
@@ -288,14 +290,18 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 	if at.step.IsShared() {
 		w.Header().Set(credentialHeader, "shared")
 		w.Header().Set(servedByHeader, "platform")
-		sendKey(w, r, provider.Header, *provider.Prefix, provider.key.Reveal())
+		path, err := provider.path(callOf(r))
+		if err != nil {
+			return err
+		}
+		sendKey(w, r, provider, target{provider.key, "", path})
 		a.metrics.opened.WithLabelValues("shared", "ok").Inc()
 		return nil
 	}
 	w.Header().Set(credentialHeader, string(at.step.Credential))
 	w.Header().Set(servedByHeader, "own")
-	key, err := at.openKey(r.Context())
-	defer key.Wipe()
+	to, err := at.openKey(r, provider)
+	defer to.key.Wipe()
 	if err != nil {
 		refused := refusalOf(err)
 		a.metrics.opened.WithLabelValues("credential", refused.reason).Inc()
@@ -303,7 +309,7 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 			at.step.Credential, at.step.Provider, at.reading.Workspace, at.reading.Account, refused.cause)
 		return refused
 	}
-	sendKey(w, r, provider.Header, *provider.Prefix, key.Reveal())
+	sendKey(w, r, provider, to)
 	a.metrics.opened.WithLabelValues("credential", "ok").Inc()
 	return nil
 }
@@ -315,20 +321,27 @@ type attempt struct {
 	step    routing.Step
 }
 
-// openKey opens the attempt's key for a header.
-func (at attempt) openKey(ctx context.Context) (secret.Bytes, error) {
-	key, err := at.reading.Open(ctx, at.step)
+// openKey opens the attempt's key, and decides where it may be sent.
+func (at attempt) openKey(r *http.Request, provider *providerConfig) (target, error) {
+	key, err := at.reading.Open(r.Context(), at.step)
 	if err != nil {
 		if !errors.Is(err, routing.ErrUnavailable) {
 			err = &refusal{http.StatusUnprocessableEntity, "unreadable_key", err}
 		}
-		return key, err
+		return target{}, err
 	}
-	if form := byok.FormOf(key.Reveal()); !form.FitsHeader() {
-		return key, &refusal{http.StatusUnprocessableEntity, "key_is_" + string(form), errors.New("its key cannot be sent in a header")}
+	to, err := provider.target(r.Context(), key, callOf(r), at.model)
+	if err == nil && to.host != "" && r.Header.Get(documentsHeader) == "" {
+		err = &refusal{http.StatusUnprocessableEntity, "key_is_document", errors.New("the router does not say that it heeds " + hostHeader)}
 	}
-	return key, nil
+	if err != nil || to.host != "" {
+		key.Wipe() // a document's key is a copy
+	}
+	return to, err
 }
+
+// callOf returns the call of an attempt, such as "chat/completions".
+func callOf(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/open/v1/") }
 
 // attemptOf returns the attempt that a request asks for. It decides by the present rows. The
 // plan's own reading serves the first attempt while it is fresh. A request without a plan is

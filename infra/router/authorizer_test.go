@@ -82,7 +82,7 @@ models:
 providers:
   openai: {key_file: FOLDER/key}
   anthropic: {header: x-api-key}
-  mistral:
+  mistral: {paths: {/m/v1: [chat/completions]}, document: {key: api_key, region: region, regions: [eu], hosts: ['*.mistral.example']}}
   groq: {header: x-aigw-api-key}
 `))
 	var err error
@@ -555,6 +555,18 @@ func TestKeysThatAreNotSent(t *testing.T) {
 		if log := f.log.String(); !strings.Contains(log, string(c.ID)) || strings.Contains(log, "sk-") || strings.Contains(log, "sbx_") || strings.Contains(log, "service_account") {
 			t.Errorf("logged %s", log)
 		}
+	}
+
+	// A router that does not know documents would send the key to the provider's own host.
+	f := newFixture(t)
+	c := f.store(`{"api_key":"sk-eu","region":"eu"}`, byok.Settings{Provider: "mistral"})
+	ask := append(bearer(f.token), "X-Signalbox-Documents", "host")
+	f.post("/open/v1/embeddings", `{"model":"n"}`, ask...).is(t, "a call that the provider has not", http.StatusNotFound, "unknown_call")
+	f.post("/open/v1/chat/completions", `{"model":"n"}`, ask[:2]...).is(t, "without the router's word", http.StatusUnprocessableEntity, "key_is_document")
+	a := f.post("/open/v1/chat/completions", `{"model":"n"}`, ask...)
+	a.isKey(t, "Authorization", "Bearer sk-eu", "mistral", c.ID, "own")
+	if host, path := a.header.Get("X-Signalbox-Host"), a.header.Get("X-Signalbox-Path"); host != "eu.mistral.example" || path != "/m/v1/chat/completions" {
+		t.Errorf("the key goes to %s%s", host, path)
 	}
 }
 

@@ -49,11 +49,14 @@ type stack struct {
 	OtherSealingKey  string `yaml:"OtherSealingKeyArn"`
 }
 
-// providerConfig is the header for a provider's key.
+// providerConfig is the header for a provider's key, and where the key may be sent.
 type providerConfig struct {
-	Header  string  `yaml:"header"`
-	Prefix  *string `yaml:"prefix"`
-	KeyFile string  `yaml:"key_file"`
+	Header   string    `yaml:"header"`
+	Prefix   *string   `yaml:"prefix"`
+	KeyFile  string    `yaml:"key_file"`
+	Paths    paths     `yaml:"paths"`
+	Plain    string    `yaml:"plain"`
+	Document *document `yaml:"document"`
 
 	key secret.Bytes // the platform's; empty without a KeyFile
 }
@@ -111,6 +114,7 @@ func (c *config) check() error {
 		p.complete()
 		err := p.readKey()
 		all.addIf(err != nil, "providers: %q: key_file: %v", name, err)
+		p.check(name, &all)
 	}
 	all.addIf(len(c.Models) == 0, "models: at least one is needed")
 	for _, model := range slices.Sorted(maps.Keys(c.Models)) {
@@ -121,6 +125,9 @@ func (c *config) check() error {
 	}
 	return errors.Join(all...)
 }
+
+// plainRefused is the setting for a provider without a host of its own for all tenants.
+const plainRefused = "refuse"
 
 // complete fills in the defaults.
 func (p *providerConfig) complete() {

@@ -70,16 +70,21 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// sendKey sends a response of status 200 without a body, with the key in a header. The
-// connection is closed if that fails.
-func sendKey(w http.ResponseWriter, r *http.Request, header, prefix string, key []byte) {
+// sendKey sends a response of status 200 without a body, with the key in the provider's header,
+// and where it may go. The connection is closed if that fails.
+func sendKey(w http.ResponseWriter, r *http.Request, provider *providerConfig, to target) {
 	c, ok := r.Context().Value(connKey{}).(*secretConn)
-	if !ok || len(key) == 0 {
+	if !ok || len(to.key.Reveal()) == 0 {
 		panic(http.ErrAbortHandler)
 	}
-	c.secret = key
+	c.secret = to.key.Reveal()
 	defer func() { c.secret = nil }()
-	w.Header().Set(header, prefix+placeholder)
+	for name, value := range map[string]string{hostHeader: to.host, pathHeader: to.path} {
+		if value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	w.Header().Set(provider.Header, *provider.Prefix+placeholder)
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
 	if err := http.NewResponseController(w).Flush(); err != nil || c.secret != nil {

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -35,7 +36,7 @@ func runShipped(t *testing.T, folder string) {
 		name string
 		run  func(*testing.T, *tenant)
 	}{
-		{"answers", answers}, {"headers", headers}, {"random", random}, {"streams", streams}, {"repeats", repeats}, {"restarts", restarts},
+		{"answers", answers}, {"headers", headers}, {"documents", documents}, {"random", random}, {"streams", streams}, {"repeats", repeats}, {"restarts", restarts},
 		{"strangers", strangers}, {"silence", silence}, {"large", large}, {"outages", outages},
 	} {
 		t.Run(check.name, func(t *testing.T) { check.run(t, a) })
@@ -48,12 +49,14 @@ func runShipped(t *testing.T, folder string) {
 
 // answers: each refusal has its whole body, whoever makes it, and calls no provider.
 func answers(t *testing.T, a *tenant) {
-	documents := a.tenant()
-	documents.storeKey(`{"accessKeyId":"AKIA","secretAccessKey":"s"}`, byok.Settings{})
 	asks := func(model string) string { return fmt.Sprintf(`{"model":%q}`, model) }
 	tooLarge := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", maxBody) + `"}`
 	notFound, unknown := envelope(404, "Resource not found", "route_not_found"), envelope(401, "Missing Authentication header", "unknown_key")
-	list := `{"data":[{"created":0,"id":"claude-opus-4.5","object":"model","owned_by":"signalbox"},{"created":0,"id":"gpt-5.2","object":"model","owned_by":"signalbox"}],"object":"list"}`
+	var models []string
+	for _, name := range slices.Sorted(maps.Keys(a.config.Models)) {
+		models = append(models, fmt.Sprintf(`{"created":0,"id":%q,"object":"model","owned_by":"signalbox"}`, name))
+	}
+	list := `{"data":[` + strings.Join(models, ",") + `],"object":"list"}`
 	for _, c := range []struct {
 		method, path, key, body string
 		status                  int
@@ -65,7 +68,6 @@ func answers(t *testing.T, a *tenant) {
 		{"POST", chat, a.Management, asks(model), 403, envelope(403, "No provider may serve this request", "management_key")},
 		{"POST", chat, a.token, asks("unknown"), 404, envelope(404, "Resource not found", "unknown_model")},
 		{"POST", chat, a.token, `{"model":"gpt-5.2","model":"claude-opus-4.5"}`, 400, envelope(400, "Invalid request parameters", "malformed_body")},
-		{"POST", chat, documents.token, asks(model), 422, envelope(422, "A stored credential cannot be used", "key_is_document")},
 		{"POST", chat, a.token, tooLarge, 413, envelope(413, "Request body too large", "body_too_large")},
 		{"POST", "/v1/messages/count_tokens", a.token, "{}", 404, notFound},
 		{"GET", chat, a.token, "", 404, notFound},
@@ -124,6 +126,40 @@ func answers(t *testing.T, a *tenant) {
 	compressed(t, a)
 	if r, err := http.Post("http://127.0.0.1:9901/logging?level=trace", "", nil); err != nil || r.StatusCode != 403 { //nolint:noctx,bodyclose // at once
 		t.Errorf("a log level is set: %v, %v", r, err)
+	}
+}
+
+// documents: a document's key reaches the host that it names and no other, or none.
+func documents(t *testing.T, a *tenant) {
+	own, platform := "sk-own", received{"openai", "sk-platform-openai"}
+	for _, c := range []struct {
+		what, provider, stored, model, answer string
+		status                                int
+		text                                  string
+		keys                                  []received
+	}{
+		{"a deployment", "azure", documentFor(own, azureHost), model, "200", 200, `{"answer":"200"}`, []received{{"azure", own + "@" + azureHost}}},
+		{"a redirect", "azure", documentFor(own, azureHost), model, "307", 307, `{"answer":"307"}`, []received{{"azure", own + "@" + azureHost}}},
+		{"a host that fails", "azure", documentFor(own, azureHost), model, "500", 200, `{"answer":"200"}`, []received{{"azure", own + "@" + azureHost}, platform}},
+		{"a host with another's certificate", "azure", documentFor(own, foreignHost), model, "200", 200, `{"answer":"200"}`, []received{platform}},
+		{"a mistyped host", "azure", documentFor(own, "mistyped.openai.azure.com"), model, "200", 200, `{"answer":"200"}`, []received{platform}},
+		{"a host in our own network", "azure", documentFor(own, privateHost), model, "200", 403, envelope(403, "RBAC: access denied", "rbac_access_denied_matched_policy[private]"), nil},
+		{"a foreign host", "azure", documentFor(own, "evil.example"), model, "200", 422, envelope(422, "A stored credential cannot be used", "document_host"), nil},
+		{"no document", "azure", own, model, "200", 422, envelope(422, "A stored credential cannot be used", "key_is_plain"), nil},
+		{"a region", "openai", `{"api_key":"` + own + `","region":"eu"}`, model, "200", 200, `{"answer":"200"}`, []received{{"openai", own + "@eu.api.openai.com"}}},
+		{"Fireworks", "fireworks", `{"api_key":"` + own + `","region":"us"}`, "accounts/fireworks/models/kimi-k3", "200", 200, `{"answer":"200"}`, []received{{"fireworks", own + "@us.api.fireworks.ai"}}},
+		{"Fireworks without one", "fireworks", own, "accounts/fireworks/models/kimi-k3", "200", 200, `{"answer":"200"}`, []received{{"fireworks", own}}},
+		{"Bedrock", "amazon-bedrock", own, "openai.gpt-oss-120b-1:0", "200", 200, `{"answer":"200"}`, []received{{"amazon-bedrock", own}}},
+	} {
+		one := a.tenant()
+		one.storeKey(c.stored, "", byok.Settings{Provider: c.provider})
+		one.call(c.model, c.answer).is(t, c.what, c.status, c.text, c.keys...)
+	}
+	aws := a.tenant()
+	aws.storeKey(`{"accessKeyId":"AKIDEXAMPLE","secretAccessKey":"sk-secret","region":"eu-central-1"}`, "", byok.Settings{Provider: "amazon-bedrock"})
+	g := aws.call("openai.gpt-oss-120b-1:0")
+	if len(g.received) != 1 || !strings.HasPrefix(g.received[0].key, "bedrock-api-key-") || !strings.HasSuffix(g.received[0].key, "@bedrock-runtime.eu-central-1.amazonaws.com") {
+		t.Errorf("AWS's access keys: %d %s, received %v", g.status, g.text, g.received)
 	}
 }
 

@@ -11,8 +11,11 @@
 //	              this status, and envoy.yaml maps it to 200 for the client.
 //	POST /open/…  X-Signalbox-Plan, and X-Envoy-Attempt-Count from 1, once for each attempt.
 //	              200 with the provider's key in the header that the provider takes,
-//	              X-Signalbox-Provider, -Credential and -Served-By. Without a plan:
-//	              the caller's API key and the body, for one attempt.
+//	              X-Signalbox-Provider, -Credential and -Served-By. X-Signalbox-Path, if
+//	              present, is the provider's path of the call. Without a plan: the
+//	              caller's API key and the body, for one attempt. A key whose document
+//	              names a host has X-Signalbox-Host: the router must send it there and
+//	              nowhere else, and says so with X-Signalbox-Documents: host.
 //	GET  /health  200 while the process serves.
 //	GET  /ready   200 once a read of DynamoDB has succeeded; `router ready` asks it.
 //	GET  /metrics for Prometheus.

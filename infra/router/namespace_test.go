@@ -37,7 +37,7 @@ const inside = "SIGNALBOX_IN_NAMESPACES"
 // enter makes a machine of its own for router.yaml and envoy.yaml: a network, a name server,
 // certificates and /run/secrets. $1 is the folder of the certificate.
 const enter = `set -eu
-ip link set lo up
+ip link set lo up && ip address add 203.0.113.1/32 dev lo
 mount -t tmpfs run /run && mkdir /run/secrets
 names=$(readlink -m /etc/resolv.conf)
 [ -e "$names" ] || { mkdir -p "$(dirname "$names")" && touch "$names"; }
@@ -99,7 +99,7 @@ func writeCertificate(t *testing.T, folder string) {
 	kit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		DNSNames: slices.Collect(maps.Keys(hosts)),
+		DNSNames: slices.DeleteFunc(slices.Collect(maps.Keys(hosts)), func(name string) bool { return name == foreignHost }),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	kit.Must(t, err)
@@ -109,8 +109,8 @@ func writeCertificate(t *testing.T, folder string) {
 	write(t, filepath.Join(folder, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 }
 
-// serveNames is a name server. Each name is this machine, and has an IPv6 address, which this
-// network does not reach.
+// serveNames is a name server. Each provider's name is this machine, by an address that is not
+// private, and has an IPv6 address, which this network does not reach.
 func serveNames(t *testing.T) {
 	t.Helper()
 	c, err := net.ListenPacket("udp", "127.0.0.1:53") //nolint:noctx // at once
@@ -125,10 +125,25 @@ func serveNames(t *testing.T) {
 			}
 			asked := query[12:n] // after the header: a name, its type, its class
 			asked = asked[:bytes.IndexByte(asked, 0)+5]
-			kind := asked[len(asked)-4:]
-			address := netip.MustParseAddr(map[uint16]string{1: "127.0.0.1", 28: "2001:db8::1"}[binary.BigEndian.Uint16(kind)]).AsSlice()
+			kind, name := asked[len(asked)-4:], nameIn(asked)
+			if _, isKnown := hosts[name]; !isKnown {
+				_, _ = c.WriteTo(slices.Concat(query[:2], []byte{0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0}, asked), from) // no such name
+				continue
+			}
+			v4 := map[bool]string{true: "127.0.0.1", false: "203.0.113.1"}[name == privateHost]
+			address := netip.MustParseAddr(map[uint16]string{1: v4, 28: "2001:db8::1"}[binary.BigEndian.Uint16(kind)]).AsSlice()
 			_, _ = c.WriteTo(slices.Concat(query[:2], []byte{0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0}, asked,
 				[]byte{0xc0, 12}, kind, []byte{0, 0, 0, 60, 0, byte(len(address))}, address), from) //nolint:gosec // 4 or 16
 		}
 	}()
+}
+
+// nameIn returns the name of a DNS question: labels, each after its length.
+func nameIn(question []byte) string {
+	var labels []string
+	for question[0] > 0 {
+		n := 1 + int(question[0])
+		labels, question = append(labels, string(question[1:n])), question[n:]
+	}
+	return strings.Join(labels, ".")
 }

@@ -97,6 +97,9 @@ func (p *process) peak() (n int) {
 	return n >> 10 //nolint:mnd // from kB
 }
 
+// The providers at which the platform has a key.
+var platforms = []string{"openai", "anthropic"}
+
 // bench is everything that runs. Its engines are the stack that router.yaml names.
 type bench struct {
 	*testing.T
@@ -112,10 +115,13 @@ type bench struct {
 
 func newBench(t *testing.T, folder string) *bench {
 	t.Helper()
-	b := &bench{T: t, engines: kit.Start(t), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2000, DisableCompression: true}}}
+	b := &bench{T: t, engines: kit.Start(t), client: &http.Client{
+		Transport:     &http.Transport{MaxIdleConnsPerHost: 2000, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 	serveNames(t)
 	b.providers = serveProviders(t, folder)
-	for _, name := range []string{"openai", "anthropic"} {
+	for _, name := range platforms {
 		write(t, "/run/secrets/"+name, "sk-platform-"+name+"\n")
 	}
 	write(t, "/run/secrets/name-keys", newNameKey()+"\n")
@@ -191,20 +197,34 @@ func (b *bench) tenant() *tenant {
 	return t
 }
 
-// store stores a credential with a key of its own, for OpenAI unless the settings say more.
+// store stores a credential with a key of its own, for OpenAI unless the settings say more. It is
+// in a document for Azure, and for some of OpenAI's.
 func (t *tenant) store(s byok.Settings) {
 	t.Helper()
 	key := fmt.Sprintf("sk-%d%s", t.numbers.Add(1), strings.Repeat("k", 20))
-	if len(t.credentials)%5 == 1 {
-		key = "Bearer " + key // no prefix of the header: it belongs to the key
+	n := len(t.credentials)
+	switch {
+	case s.Provider == "azure":
+		t.storeKey(documentFor(key, azureHost), key+"@"+azureHost, s)
+	case cmp.Or(s.Provider, "openai") == "openai" && n%5 == 2:
+		t.storeKey(fmt.Sprintf(`{"api_key":%q,"region":"eu"}`, key), key+"@eu.api.openai.com", s)
+	case n%5 == 1: // no prefix of the header: it belongs to the key
+		t.storeKey("Bearer "+key, "Bearer "+key, s)
+	default:
+		t.storeKey(key, key, s)
 	}
-	t.storeKey(key, s)
 }
 
-func (t *tenant) storeKey(key string, s byok.Settings) {
+// documentFor is a key for Azure in a document.
+func documentFor(key, host string) string {
+	return fmt.Sprintf(`{"model_slug":%q,"model_id":"d","api_key":%q,"endpoint_url":"https://%s%s"}`, model, key, host, azurePath)
+}
+
+// storeKey stores a credential, and what its provider receives.
+func (t *tenant) storeKey(stored, received string, s byok.Settings) {
 	t.Helper()
-	c := storeKey(t.bench, t.engines, t.Tenant, []byte(key), s)
-	t.credentials, t.keys[c.ID] = append(t.credentials, c), key
+	c := storeKey(t.bench, t.engines, t.Tenant, []byte(stored), s)
+	t.credentials, t.keys[c.ID] = append(t.credentials, c), received
 }
 
 // plan is the plan for the tenant's key, as the keys that the providers receive.
@@ -212,7 +232,7 @@ func (t *tenant) storeKey(key string, s byok.Settings) {
 func (t *tenant) plan(model string) (all []received) {
 	for _, s := range routing.NewPlan(t.credentials, routing.Request{Model: model, APIKeyHash: auth.HashKey(t.token), Providers: t.config.Models[model]}).Steps {
 		r := received{s.Provider, cmp.Or(t.keys[s.Credential], "sk-platform-"+s.Provider)}
-		if s.Provider != "azure" || !s.IsShared() { // the platform has no key there
+		if !s.IsShared() || slices.Contains(platforms, s.Provider) {
 			all = append(all, r)
 		}
 	}
@@ -332,19 +352,43 @@ func (b *bench) noSecrets(t *testing.T) {
 	t.Logf("%d lines name the account, the workspace, the key and the model", lines)
 }
 
-// hosts are the providers of envoy.yaml by their hosts.
-var hosts = map[string]string{"api.openai.com": "openai", "example.openai.azure.com": "azure", "api.anthropic.com": "anthropic"}
+// host is a provider's host, and where it has the chat call. Documents name some hosts.
+type host struct {
+	provider, path string
+	isDocuments    bool
+}
 
-// The header in which each provider takes its key.
-var keyHeaders = map[string]string{"openai": "Authorization", "azure": "Api-Key", "anthropic": "X-Api-Key"}
+const (
+	azureHost   = "acme.openai.azure.com"
+	foreignHost = "foreign.openai.azure.com" // its certificate is for other names
+	privateHost = "private.openai.azure.com" // its address is this machine's own
+	azurePath   = "/openai/deployments/d/chat/completions?api-version=2024-10-21"
+)
+
+var hosts = map[string]host{
+	"api.openai.com":           {"openai", chat, false},
+	"eu.api.openai.com":        {"openai", chat, true},
+	"example.openai.azure.com": {"azure", "/openai/v1/chat/completions", false},
+	azureHost:                  {"azure", azurePath, true},
+	foreignHost:                {"azure", azurePath, true},
+	privateHost:                {"azure", azurePath, true},
+	"api.anthropic.com":        {"anthropic", chat, false},
+	"api.fireworks.ai":         {"fireworks", "/inference/v1/chat/completions", false},
+	"us.api.fireworks.ai":      {"fireworks", "/inference/v1/chat/completions", true},
+	"bedrock-runtime.us-east-1.amazonaws.com":    {"amazon-bedrock", "/openai/v1/chat/completions", false},
+	"bedrock-runtime.eu-central-1.amazonaws.com": {"amazon-bedrock", "/openai/v1/chat/completions", true},
+}
+
+// The header in which each provider takes its key, unless it is Authorization.
+var keyHeaders = map[string]string{"azure": "Api-Key", "anthropic": "X-Api-Key"}
 
 // Headers with an effect on the authorizer, Envoy or a provider, which a client may send in vain.
 var forged = []string{
 	"X-Signalbox-Plan", "p", "X-Signalbox-Provider", "azure", "X-Signalbox-User", "u", "X-Api-Key", "sk-forged", "Api-Key", "sk-forged", "X-Goog-Api-Key", "sk-forged", "Cookie", "c=sk-forged",
-	"X-Envoy-Max-Retries", "9", "X-Envoy-Retry-On", "5xx,retriable-4xx", "X-Envoy-Upstream-Rq-Timeout-Ms", "1", "X-Envoy-Attempt-Count", "2",
+	"X-Signalbox-Host", "evil.example", "X-Signalbox-Path", "/evil", "X-Envoy-Max-Retries", "9", "X-Envoy-Retry-On", "5xx,retriable-4xx", "X-Envoy-Upstream-Rq-Timeout-Ms", "1", "X-Envoy-Attempt-Count", "2",
 }
 
-// received is a key that a provider received.
+// received is a key that a provider received, with the host that a document names.
 type received struct{ provider, key string }
 
 // providers is every provider. A request's text sets the answers to its attempts:
@@ -364,7 +408,7 @@ func serveProviders(t *testing.T, folder string) *providers {
 	p := &providers{received: map[string][]received{}, headers: map[string]http.Header{}, channels: map[string]chan struct{}{}}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, "ca.pem"), filepath.Join(folder, "key.pem"))
 	kit.Must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:443") //nolint:noctx // at once
+	l, err := net.Listen("tcp", ":443") //nolint:gosec,noctx // in a network of its own, at once
 	kit.Must(t, err)
 	server := &http.Server{
 		Handler: http.HandlerFunc(p.answer), ReadHeaderTimeout: time.Minute,
@@ -444,13 +488,14 @@ func (p *providers) channel(number string) chan struct{} {
 }
 
 // note records an attempt and returns its number in the request, from 0.
-func (p *providers) note(number, name string, r *http.Request, body []byte) int {
-	path := map[bool]string{true: "/openai/v1/chat/completions", false: chat}[name == "azure"]
+func (p *providers) note(number string, r *http.Request, body []byte) int {
+	at := hosts[r.Host]
+	name, keyHeader := at.provider, cmp.Or(keyHeaders[at.provider], "Authorization")
 	headers, _ := json.Marshal(r.Header) // strings
 	text := string(headers) + r.URL.String() + string(body)
-	isLeak := len(r.Header.Values(keyHeaders[name])) != 1 || r.RequestURI != path || strings.Contains(strings.ToLower(text), "x-signalbox") || strings.Contains(text, "sk-forged") || p.isSecret(text)
+	isLeak := len(r.Header.Values(keyHeader)) != 1 || r.RequestURI != at.path || strings.Contains(strings.ToLower(text), "x-signalbox") || strings.Contains(text, "sk-forged") || p.isSecret(text)
 	for header := range r.Header {
-		isLeak = isLeak || header != keyHeaders[name] && header != "Content-Length" && !slices.Contains(toProvider, strings.ToLower(header))
+		isLeak = isLeak || header != keyHeader && header != "Content-Length" && !slices.Contains(toProvider, strings.ToLower(header))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -458,7 +503,11 @@ func (p *providers) note(number, name string, r *http.Request, body []byte) int 
 		p.leaks = append(p.leaks, name+" "+r.RequestURI+" "+string(headers))
 	}
 	p.headers[number] = r.Header
-	p.received[number] = append(p.received[number], received{name, strings.TrimPrefix(r.Header.Get(keyHeaders[name]), map[bool]string{true: "Bearer "}[name == "openai"])})
+	key := strings.TrimPrefix(r.Header.Get(keyHeader), map[bool]string{true: "Bearer "}[keyHeader == "Authorization"])
+	if at.isDocuments {
+		key += "@" + r.Host
+	}
+	p.received[number] = append(p.received[number], received{name, key})
 	return len(p.received[number]) - 1
 }
 
@@ -475,7 +524,7 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 		message.Messages = []struct{ Content string }{{"0"}}
 	}
 	words := strings.Fields(message.Messages[0].Content)
-	attempt, answer := p.note(words[0], hosts[r.Host], r, body), "200"
+	attempt, answer := p.note(words[0], r, body), "200"
 	if attempt+1 < len(words) {
 		answer = words[attempt+1]
 	}
@@ -504,6 +553,9 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 		body := map[string]string{"": fmt.Sprintf(`{"answer":%q}`, answer), "zipped": string(zipped([]byte("sk-refused"))), "large": strings.Repeat("sk-refused", 20000)}[form]
 		if form == "zipped" {
 			w.Header().Set("Content-Encoding", "gzip")
+		}
+		if status/100 == 3 {
+			w.Header().Set("Location", "https://api.openai.com/")
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
