@@ -28,6 +28,7 @@ type Environment struct {
 
 	config  aws.Config
 	client  func() *httpClient // makes the HTTP client of a service
+	clients []*httpClient
 	getenv  func(string) string
 	missing []string
 	warmUps []func(context.Context)
@@ -78,7 +79,10 @@ func (e *Environment) handler(build func(*Environment) lambda.Handler) (lambda.H
 func (e *Environment) AWS() aws.Config {
 	config := e.config
 	if config.HTTPClient == nil {
-		config.HTTPClient = e.client()
+		client := e.client()
+		client.all = &e.clients
+		e.clients = append(e.clients, client)
+		config.HTTPClient = client
 	}
 	return config
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -30,8 +31,13 @@ const (
 
 // httpClient is an HTTP client for one service. It closes its idle connections after a
 // call without a response: if Lambda froze the process, they may all be dead, and retries
-// must not try them one by one.
-type httpClient struct{ http.Client }
+// must not try them one by one. If the call used a connection that was idle before the
+// request began, it closes those of every service: otherwise a request that calls two
+// services waits twice.
+type httpClient struct {
+	http.Client
+	all *[]*httpClient // of the environment
+}
 
 // newHTTPClient has the SDK's settings, except the time-outs. A redirect is an error of
 // the service: the signature is for one host.
@@ -42,7 +48,7 @@ func newHTTPClient() *httpClient {
 	transport.TLSHandshakeTimeout = connectTimeout
 	transport.ResponseHeaderTimeout = responseTimeout
 	transport.IdleConnTimeout = idleTimeout
-	return &httpClient{http.Client{
+	return &httpClient{Client: http.Client{
 		Transport: transport, Timeout: attemptTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -51,12 +57,27 @@ func newHTTPClient() *httpClient {
 // Do implements aws.HTTPClient. The idle connections stay if the request's own time ended,
 // or if a new connection could not be opened: neither says anything about them.
 func (c *httpClient) Do(request *http.Request) (*http.Response, error) {
-	response, err := c.Client.Do(request)
+	var used connection
+	traced := httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{GotConn: used.note})
+	response, err := c.Client.Do(request.WithContext(traced))
 	if err != nil && request.Context().Err() == nil && !calls.IsUnsent(err) {
 		c.CloseIdleConnections()
+		if used.idle >= betweenRequests {
+			for _, other := range *c.all {
+				other.CloseIdleConnections()
+			}
+		}
 	}
 	return response, err
 }
+
+// betweenRequests is how long a connection is idle before it may have lived through a freeze.
+const betweenRequests = time.Second
+
+// connection is the one that a call used.
+type connection struct{ idle time.Duration }
+
+func (c *connection) note(got httptrace.GotConnInfo) { c.idle = got.IdleTime }
 
 // warmUpTime bounds the whole warm-up.
 const warmUpTime = time.Second
