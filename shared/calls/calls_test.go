@@ -112,7 +112,6 @@ func TestCodes(t *testing.T) {
 		{responded(0, errors.New("reset")), "connection"},
 		{responded(200, errors.New("syntax")), "malformed_response"},
 		{responded(400, &smithy.GenericAPIError{Code: "ValidationException"}), "ValidationException"},
-		{errors.New("our own words"), "connection"},
 	} {
 		err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: c.err}
 		if got := calls.Code(err); got != c.want || calls.IsMalformed(err) != (c.want == "malformed_response") {
@@ -122,6 +121,24 @@ func TestCodes(t *testing.T) {
 	err := &smithy.OperationError{ServiceID: "KMS", OperationName: "Decrypt", Err: responded(503, errors.New("syntax"))}
 	if got := calls.Describe(err).String(); !strings.Contains(got, "503") || !strings.Contains(got, "request-1") {
 		t.Errorf("Describe = %s", got)
+	}
+}
+
+// The two most common faults of a first deployment: the log says which.
+func TestNoCredentialsAndNoTable(t *testing.T) {
+	const marker = "sk-marker"
+	unsigned, missing := config(service{}, calls.Whole), config(service{status: 400, body: `{"__type":"ResourceNotFoundException"}`}, calls.Whole)
+	unsigned.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, errors.New("a program wrote " + marker)
+	})
+	for want, err := range map[string]error{
+		"code=credentials text=no AWS credentials":   getItem(t.Context(), unsigned),
+		"code=ResourceNotFoundException table=t":     getItem(t.Context(), missing),
+		"code=ResourceNotFoundException status=400 ": batch(t.Context(), missing),
+	} {
+		if got := calls.Describe(err).String(); !strings.Contains(got, want) || strings.Contains(got, marker) {
+			t.Errorf("Describe = %s, want %s", got, want)
+		}
 	}
 }
 

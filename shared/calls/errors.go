@@ -17,8 +17,9 @@ import (
 // operation, code, status and request id. It leaves out AWS's text, which may repeat
 // parts of the request. It describes a network failure in full, with the host: such an
 // error quotes no request. If the host sent something other than HTTP, only the host is
-// named, because net/http quotes the bytes. Our own errors are described in full: they
-// never quote a request.
+// named, because net/http quotes the bytes. If the SDK got no credentials, it says only that:
+// the reason may quote what a program wrote. Our own errors are described in full: they never
+// quote a request.
 func Describe(err error) slog.Value {
 	op, ok := errors.AsType[*smithy.OperationError](err)
 	if !ok {
@@ -28,6 +29,12 @@ func Describe(err error) slog.Value {
 		slog.String("service", op.ServiceID),
 		slog.String("operation", op.OperationName),
 		slog.String("code", Code(err)),
+	}
+	if Code(err) == noCredentials {
+		attrs = append(attrs, slog.String("text", "no AWS credentials: the process has no role, profile or variables that yield them"))
+	}
+	if missing, ok := errors.AsType[*missingTable](err); ok {
+		attrs = append(attrs, slog.String("table", missing.name))
 	}
 	if response, received := errors.AsType[*awshttp.ResponseError](err); received {
 		attrs = append(attrs,
@@ -45,11 +52,15 @@ func Describe(err error) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
+// noCredentials is the code of a call that was not sent, because it could not be signed.
+const noCredentials = "credentials"
+
 // Code is AWS's code of a failed call, such as "ThrottlingException", or our own word if
 // the call has no such code. It is "" if err is nil.
 func Code(err error) string {
 	api, named := errors.AsType[smithy.APIError](err)
 	network, failed := errors.AsType[net.Error](err)
+	_, answered := errors.AsType[*awshttp.ResponseError](err)
 	switch {
 	case err == nil:
 		return ""
@@ -63,10 +74,20 @@ func Code(err error) string {
 		return "malformed_response"
 	case failed && network.Timeout():
 		return "timeout"
-	default:
+	case failed || answered:
 		return "connection"
+	default:
+		return noCredentials // the SDK has no type for it
 	}
 }
+
+// missingTable is the error of a call to a table that does not exist. AWS does not name it.
+type missingTable struct {
+	name string
+	error
+}
+
+func (m *missingTable) Unwrap() error { return m.error }
 
 // IsMalformed reports whether the response cannot be read: it was cut off, or the
 // service writes no such response.

@@ -38,9 +38,16 @@ func Whole(stack *middleware.Stack) error {
 
 type inputKey struct{}
 
-// keepInput lets the checks of a response see what was asked.
+// keepInput lets the checks of a response see what was asked, and names a table that does not
+// exist. A transaction and a batch name several tables: they stay unnamed.
 func keepInput(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	return next.HandleInitialize(context.WithValue(ctx, inputKey{}, in.Parameters), in)
+	out, metadata, err := next.HandleInitialize(context.WithValue(ctx, inputKey{}, in.Parameters), in)
+	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
+		if table := reflect.Indirect(reflect.ValueOf(in.Parameters)).FieldByName("TableName"); table.IsValid() && !table.IsNil() {
+			err = &missingTable{table.Elem().String(), err}
+		}
+	}
+	return out, metadata, err
 }
 
 // forgetFailedAttempt empties the output after a failed attempt. The SDK decodes all attempts
