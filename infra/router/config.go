@@ -63,6 +63,15 @@ type providerConfig struct {
 
 // readConfig reads the file, and the files that it names. Its error lists all problems.
 func readConfig(file string) (config, error) {
+	c, err := readSettings(file)
+	if c.Listen == "" && err != nil { // it is no configuration
+		return c, err
+	}
+	return c, errors.Join(err, c.readMachine())
+}
+
+// readSettings reads the file alone. Its error lists all problems of it.
+func readSettings(file string) (config, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator's own choice
 	if err != nil {
 		return config{}, err
@@ -92,11 +101,7 @@ func (c *config) check() error {
 	var all problems
 	_, err := c.address()
 	all.addIf(err != nil, "listen: %v", err)
-	_, err = c.owner()
-	all.addIf(err != nil, "listen_owner: %v", err)
 	all.addIf(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
-	err = c.readNameKeys()
-	all.addIf(err != nil, "name_keys_file: %v", err)
 	all.addIf(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
 	all.addIf(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
 	all.addIf(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
@@ -112,8 +117,6 @@ func (c *config) check() error {
 			c.Providers[name] = p
 		}
 		p.complete()
-		err := p.readKey()
-		all.addIf(err != nil, "providers: %q: key_file: %v", name, err)
 		p.check(name, &all)
 	}
 	all.addIf(len(c.Models) == 0, "models: at least one is needed")
@@ -122,6 +125,20 @@ func (c *config) check() error {
 		for _, name := range c.Models[model] {
 			all.addIf(c.Providers[name] == nil, "models: %q names the provider %q, which is not under providers", model, name)
 		}
+	}
+	return errors.Join(all...)
+}
+
+// readMachine reads what the configuration names on this machine: secrets, and a socket's owner.
+func (c *config) readMachine() error {
+	var all problems
+	_, err := c.owner()
+	all.addIf(err != nil, "listen_owner: %v", err)
+	err = c.readNameKeys()
+	all.addIf(err != nil, "name_keys_file: %v", err)
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		err := c.Providers[name].readKey()
+		all.addIf(err != nil, "providers: %q: key_file: %v", name, err)
 	}
 	return errors.Join(all...)
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"regexp"
@@ -297,4 +300,49 @@ func (p paths) check(at string, mayHaveStar bool, all *problems) {
 			all.addIf(!slices.Contains(served, call), "%s: %q is not one of %s", at, call, strings.Join(served, ", "))
 		}
 	}
+}
+
+// showDocument writes where a stored key would be sent, for each call, by the code that serves
+// it. It asks nobody, and shows no key. args are a provider and a model, as flags.
+func showDocument(ctx context.Context, file string, args []string, in io.Reader, out io.Writer) error {
+	flags := flag.NewFlagSet("document", flag.ContinueOnError)
+	provider := flags.String("provider", "", "the provider's slug")
+	model := flags.String("model", "", "the model that a client names; needed if the provider's documents name models")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	c, err := readSettings(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	p := c.Providers[*provider]
+	if p == nil || flags.NArg() > 0 || *model == "" && p.Document != nil && p.Document.Model != "" {
+		return fmt.Errorf("usage: router document -provider P [-model M] < FILE; documents that name models need one; providers are %s", strings.Join(slices.Sorted(maps.Keys(c.Providers)), ", "))
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	stored := secret.New(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
+	defer stored.Wipe()
+	hasCall := false
+	for _, call := range served {
+		to, err := p.target(ctx, stored, call, *model)
+		if err != nil {
+			refused := refusalOf(err)
+			fmt.Fprintf(out, "%-17s refused: %s: %v\n", call, refused.reason, cmp.Or(refused.cause, errors.New("the provider has no such call")))
+			continue
+		}
+		hasCall = true
+		if to.host == "" {
+			fmt.Fprintf(out, "%-17s the host of the cluster %s, %s\n", call, *provider, cmp.Or(to.path, "/v1/"+call))
+			continue
+		}
+		to.key.Wipe() // a copy
+		fmt.Fprintf(out, "%-17s https://%s%s\n", call, to.host, cmp.Or(to.path, "/v1/"+call))
+	}
+	if !hasCall {
+		return errors.New("no call can be served with this key")
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -135,6 +136,25 @@ func TestDocuments(t *testing.T) {
 		to, err := providers["azure"].target(t.Context(), secret.New([]byte(azureDocument(resource+path))), "chat/completions", "gpt-5.2")
 		if err == nil || err.Error() != "document_path" {
 			t.Errorf("%s: %v, %v", path, to.path, err)
+		}
+	}
+}
+
+// The command shows what becomes of a file, by the same code, and no key.
+func TestShowDocument(t *testing.T) {
+	for _, c := range []struct{ args, stored, want string }{
+		{"-provider azure -model gpt-5.2", azureDocument(deployment+dated) + "\n", "chat/completions  https://acme.openai.azure.com/openai/deployments/d/chat/completions" + dated},
+		{"-provider azure -model gpt-5.2", azureDocument(deployment + dated), "responses         refused: document_path: endpoint_url has no /v1/responses\n"},
+		{"-provider amazon-bedrock", `{"accessKeyId":"AKIDEXAMPLE","secretAccessKey":"k","region":"eu-west-1"}`, "https://bedrock-runtime.eu-west-1.amazonaws.com/anthropic/v1/messages\n"},
+		{"-provider fireworks", "k", "responses         the host of the cluster fireworks, /inference/v1/responses\n"},
+		{"-provider openai", `{"api_key":"k"}`, "no call can be served"},
+		{"-provider azure", azureDocument(deployment), "need one"},
+		{"-provider mistral", "k", "amazon-bedrock, anthropic, azure, fireworks, openai"},
+	} {
+		var out strings.Builder
+		err := showDocument(t.Context(), "router.yaml", strings.Fields(c.args), strings.NewReader(c.stored), &out)
+		if got := fmt.Sprint(out.String(), err); !strings.Contains(got, c.want) {
+			t.Errorf("%s of %s: %s", c.args, c.stored, got)
 		}
 	}
 }
