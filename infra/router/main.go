@@ -38,6 +38,8 @@
 // attempts, and to set user_id_header itself.
 //
 // `router names-key` prints a line for the file of name keys, `router -version` the version.
+// `router check router.yaml envoy.yaml` says where the two do not fit. `router document
+// -provider P [-model M] < FILE` says where a key would be sent, or why it is refused.
 // A change of the configuration needs a restart, which fails no request.
 package main
 
@@ -52,7 +54,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -81,15 +82,19 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	switch command := strings.Join(flag.Args(), " "); command {
-	case "":
+	switch args := flag.Args(); {
+	case len(args) == 0:
 		err = run(ctx, *file, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-	case "ready":
+	case args[0] == "ready" && len(args) == 1:
 		err = askReady(ctx, *file, *wait)
-	case "names-key":
+	case args[0] == "names-key" && len(args) == 1:
 		fmt.Println(newNameKey())
+	case args[0] == "check" && len(args) == 3: //nolint:mnd // with two files
+		err = checkFiles(args[1], args[2])
+	case args[0] == "document":
+		err = showDocument(ctx, *file, args[1:], os.Stdin, os.Stdout)
 	default:
-		err = errors.New("no such command: there are ready and names-key")
+		err = errors.New("no such command: there are ready, names-key, check ROUTER.YAML ENVOY.YAML, and document -provider P [-model M] < FILE")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "router:", err)
