@@ -115,7 +115,9 @@ func worker(w *cases.World, job ids.Job) (start, succeed, fail cases.Act) {
 	account := w.Tenant.ID
 	start = w.Command("start", func(ctx context.Context, c cases.Clients) error { return c.Jobs.Start(ctx, account, job) }, syncjobs.ErrState)
 	succeed = w.Command("succeed", func(ctx context.Context, c cases.Clients) error { return c.Jobs.Succeed(ctx, account, job, 3, 4) }, syncjobs.ErrState)
-	fail = w.Command("fail", func(ctx context.Context, c cases.Clients) error { return c.Jobs.Fail(ctx, account, job, "a fixed text") }, syncjobs.ErrState)
+	fail = w.Command("fail", func(ctx context.Context, c cases.Clients) error {
+		return c.Jobs.Fail(ctx, account, job, "a fixed text")
+	}, syncjobs.ErrState)
 	return start, succeed, fail
 }
 

@@ -89,7 +89,7 @@ type disturbance struct {
 	round  int
 	after  []Call
 
-	most   int // the number of attempts for which there is time, 0 for any
+	most int // the number of attempts for which there is time, 0 for any
 	// before is called before each call.
 	before func(context.Context, Call)
 	// every is called with each call's number after its answer.

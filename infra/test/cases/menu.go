@@ -176,7 +176,11 @@ func empty(operation string, returns bool) (all []*Fault) {
 		all = append(all, fault("no bucket", final, faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting)))
 	}
 	if operation == "GenerateDataKey" || returns {
-		all = append(all, fault("empty object", final, faults.Pretend(http.StatusOK, "{}")))
+		ends := final
+		if operation == "Query" {
+			ends = recovers
+		}
+		all = append(all, fault("empty object", ends, faults.Pretend(http.StatusOK, "{}")))
 	}
 	return all
 }

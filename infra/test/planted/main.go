@@ -1,8 +1,8 @@
-// Command planted runs the simulations with planted defects, one at a time, and reports
-// which scenario finds each. One that none finds is an error. The working tree does not
-// change (go test -overlay).
+// Command planted runs the cases with planted defects, one at a time, and reports the sentence
+// with which a case sees each, or the package test. One that none sees is an error. The working
+// tree does not change (go test -overlay).
 //
-// The list testdata/planted.txt of a package has the defects that its simulation must find:
+// The list testdata/planted.txt of a package has the defects that its cases must see:
 //
 //	== what goes wrong
 //	shared/limits Rate.tolerance
@@ -14,6 +14,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -60,21 +61,35 @@ func run(ctx context.Context, only string) error {
 		return fmt.Errorf("no defect has %q in its name", only)
 	}
 	var missed []error
+	for _, folder := range folders(tried) {
+		if out, err := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=^TestCases$", "./"+folder).CombinedOutput(); err != nil { //nolint:gosec // our own
+			return fmt.Errorf("without a defect: %w\n%s", err, out)
+		}
+	}
 	for _, d := range tried { // go test uses all cores
 		found, err := d.find(ctx)
 		if err != nil {
 			missed = append(missed, fmt.Errorf("%s: %w", d.name, err))
 			found = "NOT FOUND"
 		}
-		fmt.Printf("%-60s %-26s %s\n", d.name, d.simulation, found)
+		fmt.Printf("%-60s %-26s %s\n", d.name, d.cases, found)
 	}
 	return errors.Join(missed...)
+}
+
+// folders are the packages with the cases of the defects.
+func folders(defects []defect) (all []string) {
+	for _, d := range defects {
+		all = append(all, d.cases)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // defect is a changed file.
 type defect struct {
 	name       string
-	simulation string // the package that must find it
+	cases      string // the package with the cases
 	file, code string
 }
 
@@ -88,7 +103,7 @@ func read(list string) (defects []defect, err error) {
 		name, rest, _ := strings.Cut(block, "\n")
 		where, changes, _ := strings.Cut(rest, "\n")
 		folder, function, _ := strings.Cut(where, " ")
-		d := defect{name: name, simulation: filepath.Dir(filepath.Dir(list))}
+		d := defect{name: name, cases: filepath.Dir(filepath.Dir(list))}
 		if err := d.plant(folder, function, changes); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -168,10 +183,12 @@ func fullName(f *ast.FuncDecl) string {
 	return fmt.Sprint(receiver) + "." + f.Name.Name
 }
 
-var failed = regexp.MustCompile(`--- FAIL: TestSimulation/(\S+)`)
+// sentence is a failed verdict with what it shows. Counts, calls and deadlines do not count.
+var sentence = regexp.MustCompile(`(?m)^ +(?:on engines: )?((?:result|line|stored): .*)$`)
 
-// find returns the scenario that finds the defect, in the short simulation or the whole one.
-func (d defect) find(ctx context.Context) (scenario string, err error) {
+// find returns a sentence of a case, or the package test, that fails with the defect in two runs
+// of two.
+func (d defect) find(ctx context.Context) (seen string, err error) {
 	folder, err := os.MkdirTemp("", "signalbox-planted-")
 	if err != nil {
 		return "", err
@@ -184,15 +201,50 @@ func (d defect) find(ctx context.Context) (scenario string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for _, more := range [][]string{nil, {"-args", "-simulate"}} {
-		arguments := append([]string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-timeout=30m", "-run=^TestSimulation$", "./" + d.simulation}, more...)
-		out, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput() //nolint:gosec // our own
-		if found := failed.FindSubmatch(out); found != nil {
-			return string(found[1]), nil
+	for _, tests := range []struct{ folder, run, skip string }{
+		{d.cases, "^TestCases$", ""}, {d.cases, ".", "^TestCases$|^Fuzz"}, {filepath.Dir(d.file), ".", "^TestCases$|^Fuzz"},
+	} {
+		binary := filepath.Join(folder, "planted.test")
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-vet=off", "-o", binary, "./"+tests.folder) //nolint:gosec // our own
+		if out, err := build.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("it does not compile: %w\n%s", err, out)
 		}
-		if err != nil {
-			return "", fmt.Errorf("it does not compile, or ends before a scenario: %w\n%s", err, out)
+		seen := twice(ctx, root, tests.folder, binary, "-test.run="+tests.run, "-test.skip="+tests.skip)
+		if seen != "" {
+			return seen, nil
 		}
 	}
-	return "", errors.New("no scenario finds it")
+	return "", errors.New("nothing sees it")
+}
+
+var (
+	failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
+	failedCase = regexp.MustCompile(` --- FAIL: (TestCases/\S+)`)
+)
+
+// twice runs tests, and then the failed one again. It returns how both see the defect, or "".
+func twice(ctx context.Context, root, folder, binary string, arguments ...string) (seen string) {
+	for range 2 {
+		command := exec.CommandContext(ctx, binary, append(arguments, "-test.timeout=10m")...) //nolint:gosec // our own
+		if slices.Contains(arguments, "-test.run=^TestCases$") {
+			command.Args = append(command.Args, "-first")
+		}
+		command.Dir = filepath.Join(root, folder)
+		out, err := command.CombinedOutput()
+		test := failedTest.FindSubmatch(out)
+		if err == nil || test == nil || bytes.Contains(out, []byte("panic: ")) {
+			return ""
+		}
+		seen = folder + " " + string(test[1])
+		if of := failedCase.FindSubmatch(out); of != nil {
+			test = of
+			said := sentence.FindSubmatch(out)
+			if said == nil {
+				return ""
+			}
+			seen = string(of[1]) + ": " + string(said[1])
+		}
+		arguments = []string{"-test.run=^" + strings.ReplaceAll(string(test[1]), "/", "$/^") + "$"}
+	}
+	return seen
 }
