@@ -53,6 +53,8 @@ ARNS = {
         "AWS::S3::Bucket": "s3:::{}",
     }.items()
 }
+# The property whose value is the result of !Ref X, by type.
+NAMED = {"AWS::ApiGateway::DomainName": "DomainName", "AWS::Logs::LogGroup": "LogGroupName"}
 
 
 @functools.cache  # it takes half a second
@@ -179,9 +181,12 @@ class Stack:
         return f"${{{name}}}"
 
     def physical(self, identifier: str) -> str:
-        """A name like the one that CloudFormation makes."""
-        name = f"{STACK}-{identifier}"
-        return name.lower() if self.resources[identifier]["Type"] == "AWS::S3::Bucket" else name
+        """The name that the template gives, or one like CloudFormation's."""
+        resource, name = self.resources[identifier], f"{STACK}-{identifier}"
+        given = NAMED.get(resource["Type"])
+        if given in resource["Properties"]:
+            return self.resolve(resource["Properties"][given])
+        return name.lower() if resource["Type"] == "AWS::S3::Bucket" else name
 
     def role(self, identifier: str) -> dict:
         """The properties of a role, with the policies that are attached to it."""
