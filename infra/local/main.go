@@ -22,6 +22,7 @@ import (
 )
 
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // if nobody reads its log, the server still serves
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {

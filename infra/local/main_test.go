@@ -43,7 +43,8 @@ func command(t *testing.T, state string, arguments ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs the command until its banner is complete, and returns the banner.
+// start runs the command until its banner is complete, and returns the banner. Nobody reads
+// what it writes later, as in `make run | head`.
 func start(t *testing.T, state string, arguments ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := command(t, state, arguments...)
@@ -57,6 +58,7 @@ func start(t *testing.T, state string, arguments ...string) (*exec.Cmd, string) 
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		banner.WriteString(lines.Text() + "\n")
 		if strings.HasPrefix(lines.Text(), "Stop:") {
+			kit.Must(t, output.Close())
 			return cmd, banner.String()
 		}
 	}
