@@ -183,6 +183,8 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 	@set -e; for m in . infra/local/cmd/objects infra/test/second-opinion/kms; do \
 		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... && go mod tidy -diff ); \
 	done
+	@LINTERS=$$(sed -n '/enable:/,/settings:/s/.*- //p' .golangci.yml | paste -sd '|'); \
+		! git grep -nE '//nolint:' -- '*.go' | grep -vE "//nolint:($$LINTERS)(,($$LINTERS))* //" || { echo "these linters are not enabled" >&2; exit 1; }
 	@infra/test/cloud/lint
 
 .PHONY: packages engine

@@ -147,11 +147,11 @@ func (t *text) isWhole() bool {
 func (t *text) next(b byte) (ends, ok bool) {
 	switch {
 	case t.digits > 0:
-		digit := strings.IndexByte("0123456789abcdef", b|0x20) //nolint:mnd // lower case
+		digit := strings.IndexByte("0123456789abcdef", b|0x20) // lower case
 		if digit < 0 || b < '0' {
 			return false, false
 		}
-		t.unit = t.unit<<4 | digit //nolint:mnd // hexadecimal
+		t.unit = t.unit<<4 | digit // hexadecimal
 		if t.digits--; t.digits > 0 {
 			return false, true
 		}
@@ -161,7 +161,7 @@ func (t *text) next(b byte) (ends, ok bool) {
 	case t.escaped:
 		t.escaped = false
 		if b == 'u' {
-			t.digits, t.unit = 4, 0 //nolint:mnd // \uXXXX
+			t.digits, t.unit = 4, 0 // \uXXXX
 			return false, true
 		}
 		return false, !t.high && strings.IndexByte(`"\/bfnrt`, b) >= 0

@@ -106,7 +106,7 @@ func TestDocuments(t *testing.T) {
 		to, err := providers[c.provider].target(t.Context(), secret.New([]byte(c.stored)), c.call, "gpt-5.2")
 		got := to.host + to.path
 		if err != nil {
-			refused := err.(*refusal) //nolint:errorlint,forcetypeassert // no other is returned
+			refused := err.(*refusal) //nolint:errorlint // no other is returned
 			got = refused.reason + ": "
 			if refused.cause != nil {
 				got += refused.cause.Error()

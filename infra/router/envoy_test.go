@@ -124,7 +124,7 @@ func answers(t *testing.T, a *tenant) {
 		t.Errorf("a follow-up gets %v", g.header)
 	}
 	compressed(t, a)
-	if r, err := http.Post("http://127.0.0.1:9901/logging?level=trace", "", nil); err != nil || r.StatusCode != 403 { //nolint:noctx,bodyclose // at once
+	if r, err := http.Post("http://127.0.0.1:9901/logging?level=trace", "", nil); err != nil || r.StatusCode != 403 {
 		t.Errorf("a log level is set: %v, %v", r, err)
 	}
 }
@@ -377,7 +377,7 @@ func (t *tenant) served(test *testing.T, what string) {
 func open(t *testing.T, n int, text func(i int) []byte) (all []net.Conn) {
 	t.Helper()
 	for i := range n {
-		c, err := net.Dial("tcp", strings.TrimPrefix(envoyURL, "http://")) //nolint:noctx // at once
+		c, err := net.Dial("tcp", strings.TrimPrefix(envoyURL, "http://"))
 		kit.Must(t, err)
 		all = append(all, c)
 		t.Cleanup(func() { _ = c.Close() })

@@ -89,7 +89,7 @@ func main() {
 		err = askReady(ctx, *file, *wait)
 	case args[0] == "names-key" && len(args) == 1:
 		fmt.Println(newNameKey())
-	case args[0] == "check" && len(args) == 3: //nolint:mnd // with two files
+	case args[0] == "check" && len(args) == 3:
 		err = checkFiles(args[1], args[2])
 	case args[0] == "document":
 		err = showDocument(ctx, *file, args[1:], os.Stdin, os.Stdout)
@@ -98,7 +98,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "router:", err)
-		os.Exit(1) //nolint:gocritic // the signal handler may end with the process
+		os.Exit(1) // the signal handler may end with the process
 	}
 }
 

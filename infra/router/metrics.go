@@ -35,14 +35,14 @@ func newMetrics(keys func() int) *metrics {
 		}, []string{"path", "status", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "signalbox_router_request_seconds", Help: "Time to answer a router.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), //nolint:mnd // 1 ms to 4 s
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), // 1 ms to 4 s
 		}, []string{"path"}),
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "signalbox_router_opened_total", Help: "Keys that were asked for, of credentials and of shared endpoints.",
 		}, []string{"kind", "outcome"}),
 		aws: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "signalbox_router_aws_call_seconds", Help: "Time of each attempt of a call to AWS, by its outcome: ok, or AWS's code.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), //nolint:mnd // 1 ms to 4 s
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), // 1 ms to 4 s
 		}, []string{"service", "operation", "outcome"}),
 	}
 	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "signalbox_router_kept_keys", Help: "Opened keys in memory."},

@@ -113,7 +113,7 @@ func writeCertificate(t *testing.T, folder string) {
 // private, and has an IPv6 address, which this network does not reach.
 func serveNames(t *testing.T) {
 	t.Helper()
-	c, err := net.ListenPacket("udp", "127.0.0.1:53") //nolint:noctx // at once
+	c, err := net.ListenPacket("udp", "127.0.0.1:53")
 	kit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	go func() {

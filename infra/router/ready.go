@@ -49,7 +49,7 @@ func askReady(ctx context.Context, file string, wait time.Duration) error {
 		if err = getReady(ctx, &client); err == nil || time.Now().After(deadline) {
 			return err
 		}
-		if calls.Wait(ctx, probeTime/10) != nil { //nolint:mnd // while it starts
+		if calls.Wait(ctx, probeTime/10) != nil {
 			return err
 		}
 	}

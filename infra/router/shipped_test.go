@@ -55,11 +55,11 @@ func (p *process) start() {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	kit.Must(p, err)
 	defer func() { _ = log.Close() }()
-	p.running = exec.Command(p.command[0], p.command[1:]...) //nolint:gosec,noctx // it ends with stop
+	p.running = exec.Command(p.command[0], p.command[1:]...) //nolint:gosec // it ends with stop
 	p.running.Env, p.running.Stdout, p.running.Stderr = append(os.Environ(), p.env...), log, log
 	kit.Must(p, p.running.Start())
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		if r, err := http.Get(p.url); err == nil { //nolint:noctx // our own
+		if r, err := http.Get(p.url); err == nil {
 			if _ = r.Body.Close(); r.StatusCode == http.StatusOK {
 				return
 			}
@@ -94,7 +94,7 @@ func (p *process) peak() (n int) {
 	_, after, _ := strings.Cut(string(text), "VmHWM:")
 	_, err = fmt.Sscan(after, &n)
 	kit.Must(p, err)
-	return n >> 10 //nolint:mnd // from kB
+	return n >> 10 // from kB
 }
 
 // The providers at which the platform has a key.
@@ -262,7 +262,7 @@ func bodyFor(model, number string, answers ...string) string {
 
 // send sends a request as a client does, and checks what no answer may have.
 func (b *bench) send(method, path, key string, body io.Reader, header ...string) (g got) {
-	r, err := http.NewRequest(method, envoyURL+path, body) //nolint:noctx // it ends with Envoy
+	r, err := http.NewRequest(method, envoyURL+path, body)
 	if err != nil {
 		b.Error(err)
 		return got{}
@@ -408,7 +408,7 @@ func serveProviders(t *testing.T, folder string) *providers {
 	p := &providers{received: map[string][]received{}, headers: map[string]http.Header{}, channels: map[string]chan struct{}{}}
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(folder, "ca.pem"), filepath.Join(folder, "key.pem"))
 	kit.Must(t, err)
-	l, err := net.Listen("tcp", ":443") //nolint:gosec,noctx // in a network of its own, at once
+	l, err := net.Listen("tcp", ":443") //nolint:gosec // in a network of its own, at once
 	kit.Must(t, err)
 	server := &http.Server{
 		Handler: http.HandlerFunc(p.answer), ReadHeaderTimeout: time.Minute,

@@ -153,7 +153,7 @@ func rejected(err error) error {
 	return Unauthenticated(rejection.Reason).Because(rejection.Damage)
 }
 
-// Request holds the caller's input. No part is trusted.
+// Request holds the caller's input, which is not trusted, and the caller once it is verified.
 type Request struct {
 	id, sourceIP     string
 	method, resource string

@@ -78,7 +78,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 		}
 		return secret.Bytes{}, Key{}, ErrSuspended
 	}
-	if found, ok := calls.Unmet(err, 2); ok { //nolint:mnd // the workspace's condition
+	if found, ok := calls.Unmet(err, 2); ok { // the workspace's condition
 		return secret.Bytes{}, Key{}, whyNotLive(found, n.Account)
 	}
 	if err != nil {

@@ -46,7 +46,7 @@ func parse[V any](in input, text *string, read func(*parser) V) (result V, err e
 	r := &parser{in.ExpressionAttributeNames, in.ExpressionAttributeValues, *text, token.FindAllString(*text, -1)}
 	defer func() {
 		if failure := recover(); failure != nil {
-			err = failure.(*Error) //nolint:errcheck,forcetypeassert // any other panic is a defect
+			err = failure.(*Error) //nolint:errcheck // any other panic is a defect
 		}
 	}()
 	result = read(r)
