@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 
 	"signalbox.dev/infra/admin/exit"
@@ -55,7 +57,7 @@ func (c accountCreate) Run(ctx context.Context, s *session) error {
 	return output.One(s.out, accountView{account, c.Name, "active", output.Optional(workspace), output.When(s.now())})
 }
 
-const errUnmarked = exit.Findings("everything else is suspended. The keys that are named above have no mark, because their rows name no account: no request with them passes. `admin key delete`, without --account and SIGNALBOX_ACCOUNT, removes each")
+const errUnmarked = exit.Findings("everything else is suspended. The keys that are named above have no mark, because their rows name no account: no request with them passes. `admin key delete` removes each")
 
 type suspendedView struct {
 	ID    ids.Account `json:"id"`
@@ -79,13 +81,14 @@ func (c accountDisable) Run(ctx context.Context, s *session) error {
 	}
 	err = c.suspendRow(ctx, s, true)
 	changed, failed := s.suspendKeys(ctx, c.ID, true)
-	return c.report(ctx, s, step{action: "account.disable", state: "suspended"}, changed, cmp.Or(err, failed))
+	return c.report(ctx, s, step{action: "account.disable", state: "suspended"}, changed, cmp.Or(err, failed), "")
 }
 
 // Run ends the suspension of an account. Its row comes last, so an interrupted command leaves
 // it suspended.
 func (c accountEnable) Run(ctx context.Context, s *session) error {
-	if _, err := s.surveyOf(ctx, c.ID); err != nil {
+	survey, err := s.surveyOf(ctx, c.ID)
+	if err != nil {
 		return err
 	}
 	if err := s.begin(ctx, "account.enable", "account", c.ID); err != nil {
@@ -95,7 +98,7 @@ func (c accountEnable) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = c.suspendRow(ctx, s, false)
 	}
-	return c.report(ctx, s, step{action: "account.enable", state: "active"}, changed, err)
+	return c.report(ctx, s, step{action: "account.enable", state: "active"}, changed, err, c.stayDisabled(survey))
 }
 
 // suspendRow sets or removes the mark on the account's row. No key of an account without a row
@@ -109,12 +112,21 @@ func (c oneAccount) suspendRow(ctx context.Context, s *session, suspended bool) 
 	return err
 }
 
-func (c oneAccount) report(ctx context.Context, s *session, to step, changed int, err error) error {
+// stayDisabled says how many keys of the account are disabled one by one, or returns "".
+func (c oneAccount) stayDisabled(survey *auth.Survey) string {
+	disabled, _ := split(keysOf(survey, c.ID), func(key auth.SurveyedKey) bool { return key.Disabled })
+	if len(disabled) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s disabled: `admin key list --account %s --state disabled` shows them", output.Count(len(disabled), "key"), c.ID)
+}
+
+func (c oneAccount) report(ctx context.Context, s *session, to step, changed int, err error, rest string) error {
 	keys := output.Count(changed, "key") + " changed"
 	if err != nil && !exit.Is[exit.Findings](err) { // no repetition marks the keys that a finding names
 		err = &exit.Partial{Err: err, Done: keys + ", others not: repeat the command"}
 	}
-	sentence := fmt.Sprintf("Account %s is %s: %s.", c.ID, to.state, keys)
+	sentence := fmt.Sprintf("Account %s is %s: %s%s.", c.ID, to.state, keys, rest)
 	return s.finish(ctx, to.action, err, result{suspendedView{c.ID, to.state, changed}, sentence}, "account", c.ID, "keys", changed)
 }
 
@@ -201,13 +213,23 @@ func (accountList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	var rows []accountView
-	for id, a := range sorted(survey.Accounts) {
+	return output.List(s.out, viewAccounts(survey.Accounts, maps.Values(survey.Keys)), "account", "name", "state", "age", "default workspace")
+}
+
+// viewAccounts goes through the keys once: there are tens of thousands.
+func viewAccounts(accounts map[ids.Account]auth.Account, keys iter.Seq[auth.SurveyedKey]) (rows []accountView) {
+	differ := map[ids.Account]bool{} // accounts with a key whose mark is another
+	for key := range keys {
+		if key.Suspended != accounts[key.Account].Suspended {
+			differ[key.Account] = true
+		}
+	}
+	for id, a := range sorted(accounts) {
 		row := accountView{id, a.Name, "active", output.Optional(a.Default), output.When(a.CreatedAt)}
 		switch {
 		case a.Damage != nil:
 			row = accountView{ID: id, State: "broken"}
-		case slices.ContainsFunc(keysOf(survey, id), func(key auth.SurveyedKey) bool { return key.Suspended != a.Suspended }):
+		case differ[id]:
 			row.State = "partly suspended"
 		case a.Suspended:
 			row.State = "suspended"
@@ -215,5 +237,5 @@ func (accountList) Run(ctx context.Context, s *session) error {
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b accountView) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
-	return output.List(s.out, rows, "account", "name", "state", "age", "default workspace")
+	return rows
 }

@@ -61,7 +61,7 @@ func TestCompletionScripts(t *testing.T) {
 // People type --account first. It moves behind the command, past every flag before it.
 func TestTheAccountMayComeFirst(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(new(commandLine), append(arguments.Options(), kong.NoDefaultHelp())...)
+	parser, err := kong.New(new(commandLine), append(options(), kong.NoDefaultHelp())...)
 	kit.Must(t, err)
 	for line, want := range map[string]string{
 		"--audit-file F --account A key list":   "--audit-file F key list --account A",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -19,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/arguments"
+	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/test/kit"
@@ -160,7 +163,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 					args[i] = example
 				}
 			}
-			parser, err := kong.New(new(commandLine), append(arguments.Options(), kong.Name("admin"), kong.NoDefaultHelp(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))...)
+			parser, err := kong.New(new(commandLine), append(options(), kong.Name("admin"), kong.NoDefaultHelp(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))...)
 			kit.Must(t, err)
 			_, err = parser.Parse(arguments.Reorder(args, parser.Model.Flags))
 			named := err != nil && strings.HasPrefix(found[0], "`") && incomplete.MatchString(err.Error())
@@ -181,5 +184,30 @@ func TestMakeAdminWorksOnTheLocalServer(t *testing.T) {
 	printed, err := dry.CombinedOutput()
 	if err != nil || !strings.Contains(string(printed), "admin --local .local key list") {
 		t.Errorf("make -n admin: %v, want admin with --local .local:\n%s", err, printed)
+	}
+}
+
+// A pipe that nobody reads ends no command late: before it begins it is refused, and after a signal
+// the command ends.
+func TestAnAuditFileThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	kit.Must(t, syscall.Mkfifo(pipe, 0o600))
+	args := []string{"--audit-file", pipe, "workspace", "create", "w"}
+	if got := d.want(exit.Usage, args...); !strings.Contains(got.stderr, "nothing was done") {
+		t.Error(got.stderr)
+	}
+	reader, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	kit.Must(t, err)
+	defer func() { _ = reader.Close() }()
+	kit.Must(t, reader.SetWriteDeadline(time.Now().Add(time.Second)))
+	for err == nil { // until it is full
+		_, err = reader.Write(make([]byte, 4096))
+	}
+	ctx, interrupt := context.WithTimeout(t.Context(), time.Second)
+	defer interrupt()
+	if got := d.run(ctx, nil, args...); got.code != exit.Uncertain || !strings.Contains(got.stderr, "could not be written") {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }

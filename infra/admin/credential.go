@@ -51,6 +51,7 @@ type (
 
 type credentialSupersede struct {
 	search
+	Yes bool                       `help:"Do not ask for a confirmation if NEW is older than OLD. Required without a terminal."`
 	Old arguments.CredentialPrefix `arg:"" help:"The credential that is replaced, or a prefix of its id. It is disabled, and can be enabled again."`
 	New arguments.CredentialPrefix `arg:"" help:"The credential that takes its place, in the same workspace. It is enabled, and has the same flags and allow-lists."`
 }
@@ -261,6 +262,12 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	old, err := oneCredential{c.search, c.Old}.findForChange(ctx, s)
 	if err == nil {
 		successor, err = oneCredential{search{old.Account, old.Workspace}, c.New}.findForChange(ctx, s)
+	}
+	if err == nil && successor.CreatedAt.Before(old.CreatedAt) && successor.CreatedAt.Unix() > 0 { // an unreadable one has no time
+		effect := fmt.Sprintf("disables %s, which is newer than %s", named("credential", old.Name, string(old.ID)), named("credential", successor.Name, string(successor.ID)))
+		if err := (confirmation{c.Yes}).confirm(ctx, s, effect, old.Name, string(old.ID)); err != nil {
+			return err
+		}
 	}
 	if err == nil {
 		moved, err = s.credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID)

@@ -112,9 +112,11 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 	return byok.Credential{}, found.absent()
 }
 
+// credentialFind has no default account: a leaked key may be anybody's.
 type credentialFind struct {
-	search
-	Text string `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document', 'no header' or 'signalbox key' finds keys of that form, '?' those of an older version. - reads a leaked key from standard input and searches by its label."`
+	Account   ids.Account   `placeholder:"ID" help:"Look in this account alone. Without it and --workspace: in all accounts, whatever SIGNALBOX_ACCOUNT is, which reads the whole credentials table."`
+	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
+	Text      string        `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document', 'no header' or 'signalbox key' finds keys of that form, '?' those of an older version. - reads a leaked key from standard input and searches by its label."`
 }
 
 func (c credentialFind) Run(ctx context.Context, s *session) error {
@@ -125,10 +127,9 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 			return err
 		}
 		keys := possibleKeys(text)
-		labels := each(keys, func(key string) string { return byok.Label([]byte(key)) })
-		matches = func(v byok.Credential) bool { return shows(v, keys, labels) }
+		matches = func(v byok.Credential) bool { return shows(v, keys) }
 	}
-	found, err := c.look(ctx, s)
+	found, err := search{c.Account, c.Workspace}.look(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -145,14 +146,19 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	others := output.Count(unsure, "credential") + " may contain the key, because a label shows too little of it: `admin credential find` lists them with '...', 'odd' or '?'"
 	switch {
 	case len(matching) > 0:
+		if label := byok.Label([]byte(c.Text)); leaked || slices.ContainsFunc(matching, func(v byok.Credential) bool { return v.Label == label }) {
+			s.note("Found by its label: another key may have it. A key that was stored in base64 is not searched for.")
+		}
 		if unsure > 0 {
 			s.note("Besides these, %s.", others)
 		}
 		typed := leaked || !slices.ContainsFunc(matching, func(v byok.Credential) bool { return !strings.HasSuffix(v.Label, c.Text) })
 		return showCredentials(s, matching, everywhere(typed)...)
 	case unsure > 0:
-		return exit.Findings("no label shows the key, and `find -` searches by label. " + others)
-	case leaked || found.unread > 0:
+		return exit.Findings("no label shows the key, and `find -` searches by label, not in base64. " + others)
+	case leaked && found.unread == 0:
+		return fmt.Errorf("%w. `find -` searches by label, not in base64", found.absent())
+	case found.unread > 0:
 		return found.absent()
 	}
 	return fmt.Errorf("%w. In a label, upper and lower case differ", found.absent())
@@ -166,16 +172,12 @@ func (c credentialFind) matches(v byok.Credential) bool {
 		strings.Contains(folded(v.Name), folded(c.Text)) || v.Label == label && label != byok.Label(nil) || lists(v, text)
 }
 
-// shows reports whether the credential has the label of one of the keys. If something may be
-// stored around its key, the end of the label suffices.
-func shows(v byok.Credential, keys, labels []string) bool {
-	if v.Label == byok.Label(nil) {
-		return false
-	}
+// shows reports whether one of the keys has the end of the credential's label. Something may be
+// stored before a key (openai:sk-…), and odd characters after it.
+func shows(v byok.Credential, keys []string) bool {
 	_, end, _ := strings.Cut(v.Label, byok.Label(nil))
 	end = strings.TrimRight(end, byok.OddCharacters)
-	return slices.Contains(labels, v.Label) ||
-		v.Form != byok.Header && end != "" && slices.ContainsFunc(keys, func(key string) bool { return strings.HasSuffix(key, end) })
+	return end != "" && slices.ContainsFunc(keys, func(key string) bool { return len(key) >= 8 && strings.HasSuffix(key, end) })
 }
 
 // mayHide reports whether the label of the credential may show too little of its key.

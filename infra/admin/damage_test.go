@@ -2,12 +2,15 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
@@ -111,17 +114,89 @@ func TestADamagedWorkspaceIsNoDefault(t *testing.T) {
 	d.must("credential", "list")
 }
 
-// A key whose row names no account can be deleted, and needs no revocation.
+// A key whose row names no account can be disabled and deleted, also by somebody who names one.
+// No other account's credentials are read for it.
 func TestAKeyOfNoAccount(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
-	hash := d.key("nobody's", "")
-	d.set(d.engines.Tables.Access, "key#"+hash, "key", "account", &types.AttributeValueMemberBOOL{})
-	for _, command := range []string{"key disable " + hash, "key enable " + hash[:8], "key disable " + hash[:8] + " --account " + string(d.account)} {
-		got := d.want(exit.Refused, strings.Fields(command)...)
-		if !strings.Contains(got.stderr, "names no account: no request with it passes. `admin key delete`, without --account") {
-			t.Errorf("admin %s: %s", command, got.stderr)
+	access := d.engines.Tables.Access
+	for _, account := range []types.AttributeValue{&types.AttributeValueMemberBOOL{}, kit.Text(""), kit.Number("1")} {
+		hash := d.key("nobody's", "")
+		d.set(access, "key#"+hash, "key", "account", account)
+		for _, command := range []string{"key disable " + hash, "key disable " + hash[:8] + " --account " + string(d.account)} {
+			d.must(strings.Fields(command)...)
 		}
+		d.want(exit.Failed, "key", "enable", hash)
+		if row := d.table(access).Get(t, kit.Key("key#"+hash, "key")); row["disabled"].(*types.AttributeValueMemberBOOL).Value != true {
+			t.Errorf("account %v: it is not disabled", account)
+		}
+		transport := d.broken()
+		d.must("key", "delete", hash, "--account", string(d.account), "--yes")
+		d.change = nil
+		if slices.ContainsFunc(transport.Calls(), func(c faults.Call) bool { return c.Operation == "Scan" }) {
+			t.Errorf("account %v: the deletion reads the credentials of all accounts", account)
+		}
+		if d.table(access).Get(t, kit.Key("key#"+hash, "key")) != nil {
+			t.Errorf("account %v: it is left", account)
+		}
+	}
+}
+
+// A search by name names the rows that it could not read.
+func TestAKeyThatCannotBeReadIsCounted(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	d.key("alice", "")
+	d.set(d.engines.Tables.Access, "key#"+d.key("alice", ""), "key", "name", &types.AttributeValueMemberBOOL{})
+	if got := d.want(exit.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "1 other key cannot be read") {
+		t.Errorf("%s%s", got.stdout, got.stderr)
+	}
+}
+
+// Lists and commands agree about a mark that no version writes.
+func TestMarksThatNoVersionWrites(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	access, account := d.engines.Tables.Access, "account#"+string(d.account)
+	d.set(access, account, "account", "suspended", &types.AttributeValueMemberBOOL{})
+	if shown := d.must("account", "list"); !strings.Contains(shown, " active ") {
+		t.Error(shown)
+	}
+	d.must("key", "create", "k")
+	d.set(access, account, "account", "v", kit.Text("one"))
+	d.want(exit.Failed, "key", "create", "beside a damaged account")
+	d.set(access, account, "account", "v", kit.Number("1"))
+	for _, at := range []string{"-62135596800", "0"} { // the first is the zero time of Go
+		second := d.must("workspace", "create", "second")
+		d.set(access, "workspace#"+second, "workspace", "deleted_at", kit.Number(at))
+		if shown := d.must("workspace", "list", "--state", "broken"); !strings.Contains(shown, second[:8]) {
+			t.Errorf("deleted at %s: %s", at, shown)
+		}
+		for _, command := range []string{"delete", "purge", "erase"} {
+			if got := d.want(exit.Failed, "workspace", command, second, "--yes"); !strings.Contains(got.stderr, "deleted before 1970") {
+				t.Errorf("deleted at %s: %s: %s", at, command, got.stderr)
+			}
+		}
+	}
+}
+
+// A row's key can be any text. No sentence writes it to the terminal as it is.
+func TestARowsKeyMovesNoCursor(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	hash := "\x1b[2J\nadmin: done"
+	row := kit.Key("key#"+hash, "key")
+	row["account"], row["workspace"], row["v"] = kit.Text(string(d.account)), kit.Text(string(d.workspace)), kit.Number("0")
+	d.table(d.engines.Tables.Access).Put(t, row)
+	d.stopped(time.Now().Add(time.Hour), nil)
+	for _, command := range []string{"account disable " + string(d.account), "workspace erase " + string(d.workspace), "restore repair --disable-all-keys"} {
+		got := d.do(strings.Fields(command + " --yes")...)
+		if shown := got.stdout + got.stderr; strings.ContainsRune(shown, '\x1b') || strings.Contains(shown, "\nadmin: done") {
+			t.Errorf("admin %s: %q", command, shown)
+		}
+	}
+	if got := output.Sentence("a\x1b[2J\nb\u202e\tö"); got != `a\x1b[2J; b\u202e\tö` {
+		t.Error(got)
 	}
 }
 

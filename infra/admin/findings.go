@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
@@ -89,6 +90,7 @@ type inspection struct {
 	before    *auth.Survey // empty if there is no such table
 	hasBefore bool
 	restoring bool
+	now       time.Time
 	refused   []ids.Workspace // routers refuse them, because their credentials take too much
 	found     []finding
 }
@@ -209,6 +211,8 @@ func (i *inspection) inspectWorkspaces() {
 			i.leave("workspace", string(id), "", "deleted in the table before; unreadable: "+w.Damage.Error(), "put its row right, then repeat the repair")
 		case w.Damage != nil:
 			i.leave("workspace", string(id), "", "unreadable: "+w.Damage.Error(), "look at its row")
+		case w.DeletedAt.After(i.now.Add(requestsEnd)):
+			i.leave("workspace", string(id), w.Account, "deleted in the future: at "+string(output.When(w.DeletedAt)), "set deleted_at of its row to the Unix time of now")
 		case !owned:
 			i.leave("workspace", string(id), w.Account, "its account does not exist", "look for the account in a backup")
 		case revived && account.Damage != nil:

@@ -111,34 +111,36 @@ type (
 // Run disables keys, and goes on after a failure. Only then it looks for the lists that have
 // the keys, because nothing must delay a revocation.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
-	var disabled []auth.SurveyedKey
-	var failed []error
+	var refused []auth.SurveyedKey
+	var failed error
+	var others []string
 	for _, hash := range c.Hashes {
 		one := oneKey{c.keySearch, hash}
-		key, err := one.findOwned(ctx, s)
+		key, err := one.find(ctx, s)
 		if err == nil {
 			err = s.registry.DisableKey(ctx, key.Account, key.Hash)
 		}
 		err = one.report(ctx, s, step{action: "key.disable", state: "disabled", needless: key.Disabled}, key, err)
 		if err == nil {
-			disabled = append(disabled, key)
+			refused = append(refused, key)
 			continue
 		}
-		failed = append(failed, err)
+		failed = cmp.Or(failed, err)
+		others = append(others, fmt.Sprintf("key %.8s: %s", hash, exit.Sentence(err, exit.Uncertain)))
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	for _, key := range disabled {
+	for _, key := range refused {
 		s.warn(s.allowing(ctx, key))
 	}
-	if len(failed) > 0 && len(c.Hashes) > 1 {
-		for _, err := range failed[1:] {
-			s.warn(exit.Sentence(err, exit.Uncertain))
+	if failed != nil && len(c.Hashes) > 1 {
+		for _, sentence := range others[1:] {
+			s.warn(sentence)
 		}
-		return exit.Findings(fmt.Sprintf("%d of %s disabled; the first of the others: %s", len(disabled), output.Count(len(c.Hashes), "key"), exit.Sentence(failed[0], exit.Uncertain)))
+		return exit.Findings(fmt.Sprintf("%d of %s disabled; the first of the others: %s", len(refused), output.Count(len(c.Hashes), "key"), others[0]))
 	}
-	return errors.Join(failed...)
+	return failed
 }
 
 func (c keyShow) Run(ctx context.Context, s *session) error {
@@ -150,7 +152,7 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 }
 
 func (c keyEnable) Run(ctx context.Context, s *session) error {
-	key, err := c.findOwned(ctx, s)
+	key, err := c.find(ctx, s)
 	if err == nil {
 		err = s.registry.EnableKey(ctx, key.Account, key.Hash)
 	}
@@ -179,10 +181,10 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 	}
 	err = s.registry.DisableKey(ctx, key.Account, key.Hash)
 	s.audit(ctx, "key.disable", err, "account", key.Account, "key", key.Hash)
-	if err == nil {
+	if err == nil && key.Account != "" { // nobody's key is in no list
 		_, err = s.unlist(ctx, key)
 	}
-	if err == nil || errors.Is(err, auth.ErrNoKey) { // a damaged row cannot be disabled
+	if err == nil {
 		err = s.registry.DeleteKey(ctx, key.Account, key.Hash)
 	}
 	return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
@@ -213,27 +215,14 @@ func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) 
 	if len(c.Hash) == arguments.HashLength {
 		return c.get(ctx, s, ids.KeyHash(c.Hash))
 	}
-	keys, err := c.look(ctx, s, func(k auth.Key) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
+	keys, _, err := c.look(ctx, s, func(k auth.SurveyedKey) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
 	if err == nil && len(keys) > 1 {
 		err = exit.UsageError("several key hashes begin with this prefix: give more digits")
 	}
 	if err != nil {
 		return auth.SurveyedKey{}, err
 	}
-	return keys[0], nil
-}
-
-// findOwned finds the key, and refuses one whose row names no account, whatever list has it.
-func (c oneKey) findOwned(ctx context.Context, s *session) (auth.SurveyedKey, error) {
-	key, err := c.find(ctx, s)
-	if err != nil || key.Damage == nil {
-		return key, err
-	}
-	row, err := s.registry.FindKey(ctx, key.Hash)
-	if err == nil && row.Account == "" {
-		err = exit.Refusal(fmt.Sprintf("the row of key %s names no account: no request with it passes. `admin key delete`, without --account and SIGNALBOX_ACCOUNT, removes it", key.Hash.Short()))
-	}
-	return key, err
+	return c.get(ctx, s, keys[0].Hash) // its row may name no account, whatever list has it
 }
 
 // keySearch defines the accounts in which a command looks for keys.
@@ -248,29 +237,34 @@ func (c keySearch) where() string {
 	return "account " + string(c.Account)
 }
 
+// get returns the key, or ErrNoKey. A key whose row names no account is in every account.
 func (c keySearch) get(ctx context.Context, s *session, hash ids.KeyHash) (auth.SurveyedKey, error) {
 	key, err := s.registry.FindKey(ctx, hash)
-	if errors.Is(err, auth.ErrNoKey) || err == nil && c.Account != "" && key.Account != c.Account {
+	isOthers := key.Account != "" && c.Account != "" && key.Account != c.Account
+	if errors.Is(err, auth.ErrNoKey) || err == nil && isOthers {
 		return auth.SurveyedKey{}, c.absent()
 	}
 	return key, err
 }
 
 func (c keySearch) absent() error {
+	if c.Account != "" {
+		return fmt.Errorf("%w: looked in %s; `admin key find` looks in all", auth.ErrNoKey, c.where())
+	}
 	return fmt.Errorf("%w: looked in %s", auth.ErrNoKey, c.where())
 }
 
-// look returns the keys that match, or ErrNoKey if there are none.
-func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) bool) ([]auth.SurveyedKey, error) {
+// look returns the keys that match, or ErrNoKey if there are none, and the others.
+func (c keySearch) look(ctx context.Context, s *session, matches func(auth.SurveyedKey) bool) (found, others []auth.SurveyedKey, err error) {
 	keys, err := c.all(ctx, s)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found, _ := split(keys, func(k auth.SurveyedKey) bool { return matches(k.Key) })
+	found, others = split(keys, matches)
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, c.where(), output.Count(len(keys), "key"))
+		return nil, others, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, c.where(), output.Count(len(keys), "key"))
 	}
-	return found, nil
+	return found, others, nil
 }
 
 // all returns the keys of the account or, oldest first, of all accounts. For all accounts it
@@ -292,10 +286,12 @@ func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey
 	return keys, err
 }
 
+// keyFind has no default account: a leaked key may be anybody's.
 type keyFind struct {
-	keySearch
-	Text  string `arg:"" optional:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input. If omitted, every key."`
-	State string `enum:"active,disabled,suspended,expired,broken," default:"" placeholder:"STATE" help:"Find those that are active, disabled, suspended, expired or broken."`
+	Account       ids.Account        `placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts, whatever SIGNALBOX_ACCOUNT is: that reads the whole access table."`
+	ExpiresWithin arguments.Lifetime `placeholder:"DURATION" help:"Find those that expire within this time, such as 14d."`
+	Text          string             `arg:"" optional:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input. If omitted, every key."`
+	State         string             `enum:"${keyStates}," default:"" placeholder:"STATE" help:"Find those that are active, disabled, suspended, expired or broken."`
 }
 
 // Run finds keys. If the text is a key, given by mistake, it finds that key too.
@@ -304,8 +300,11 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if end := s.now().Add(time.Duration(c.ExpiresWithin)); c.ExpiresWithin > 0 {
+		found, _ = split(found, func(k auth.SurveyedKey) bool { return k.ExpiresAt.After(s.now()) && !k.ExpiresAt.After(end) })
+	}
 	views := each(found, func(key auth.SurveyedKey) keyView { return viewSurveyed(key, s.now()) })
-	views = only(views, c.State, func(v keyView) string { return v.State })
+	views = only(views, c.State, func(v keyView) string { return string(v.State) })
 	return output.List(s.out, views, "key", "name", "kind", "state", "age", "account", "workspace", "expires")
 }
 
@@ -315,15 +314,19 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 		if err != nil {
 			return nil, err
 		}
-		return c.leaked(ctx, s, auth.TokensIn(text))
+		return keySearch{c.Account}.leaked(ctx, s, auth.TokensIn(text))
 	}
 	text, name, hash := strings.ToLower(c.Text), folded(c.Text), auth.HashKey(c.Text)
-	return c.look(ctx, s, func(k auth.Key) bool {
+	found, others, err := keySearch{c.Account}.look(ctx, s, func(k auth.SurveyedKey) bool {
 		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(folded(k.Name), name) || k.Hash == hash
 	})
+	if unread, _ := split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(unread) > 0 {
+		s.warn(output.Count(len(unread), "other key") + " cannot be read, perhaps not by name: `admin key find --state broken` lists them")
+	}
+	return found, err
 }
 
-func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found []auth.SurveyedKey, err error) {
+func (c keySearch) leaked(ctx context.Context, s *session, tokens []string) (found []auth.SurveyedKey, err error) {
 	if len(tokens) == 0 {
 		return nil, exit.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")
 	}
@@ -344,7 +347,7 @@ func (c keyFind) leaked(ctx context.Context, s *session, tokens []string) (found
 type keyList struct {
 	owner
 	Kind  string `enum:"management,standard," default:"" placeholder:"KIND" help:"List those of this kind: management or standard."`
-	State string `enum:"active,disabled,suspended,expired,broken," default:"" placeholder:"STATE" help:"List those that are active, disabled, suspended, expired or broken."`
+	State string `enum:"${keyStates}," default:"" placeholder:"STATE" help:"List those that are active, disabled, suspended, expired or broken."`
 }
 
 type keyView struct {
@@ -353,7 +356,7 @@ type keyView struct {
 	Name      string          `json:"name" title:"name" list:"name,16"`
 	Account   output.Optional `json:"account_id,omitempty" title:"account" list:"account,short"`
 	Workspace output.Optional `json:"workspace_id" title:"workspace" list:"workspace,short"`
-	State     string          `json:"state" title:"state"` // active, disabled, suspended, expired or broken
+	State     keyState        `json:"state" title:"state"`
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 	ExpiresAt output.Optional `json:"expires_at" title:"expires" list:"expires,age"`
 }
@@ -376,18 +379,32 @@ func viewSurveyed(k auth.SurveyedKey, now time.Time) keyView {
 	return view
 }
 
-func stateOf(k auth.Key, now time.Time) string {
+// keyState says why a key is refused. Every request with a key that is not active is.
+type keyState string
+
+const (
+	active    keyState = "active"
+	disabled  keyState = "disabled"
+	suspended keyState = "suspended" // with its account
+	expired   keyState = "expired"
+	broken    keyState = "broken"
+)
+
+var keyStates = []keyState{active, disabled, suspended, expired, broken}
+
+// stateOf returns the first that holds.
+func stateOf(k auth.Key, now time.Time) keyState {
 	switch {
 	case k.Damage != nil:
-		return "broken"
+		return broken
 	case k.Disabled:
-		return "disabled"
+		return disabled
 	case k.Suspended:
-		return "suspended"
+		return suspended
 	case !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt):
-		return "expired"
+		return expired
 	default:
-		return "active"
+		return active
 	}
 }
 
@@ -397,7 +414,7 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	views := each(keys, func(k auth.Key) keyView { return viewKey(k, s.now()) })
-	views = only(views, c.State, func(v keyView) string { return v.State })
+	views = only(views, c.State, func(v keyView) string { return string(v.State) })
 	views = only(views, c.Kind, func(v keyView) string { return string(v.Kind) })
 	return output.List(s.out, views, "key", "name", "kind", "state", "age", "expires", "workspace")
 }

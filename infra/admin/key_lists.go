@@ -34,7 +34,7 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if state := stateOf(key.Key, s.now()); state != "active" {
+	if state := stateOf(key.Key, s.now()); state != active {
 		return exit.Refusal(fmt.Sprintf("key %s is %s: nothing was changed", key.Hash.Short(), state))
 	}
 	old, err := c.findOld(ctx, s, key.Account)
@@ -84,13 +84,11 @@ func (c keyReplace) findOld(ctx context.Context, s *session, account ids.Account
 	if !errors.Is(err, auth.ErrNoKey) || len(hash) < arguments.HashLength {
 		return oldKey{hash: found.Hash}, err
 	}
-	switch elsewhere, lookup := s.registry.FindKey(ctx, hash); {
+	switch _, lookup := s.registry.FindKey(ctx, hash); {
 	case errors.Is(lookup, auth.ErrNoKey):
 		return oldKey{hash: hash, deleted: true}, nil
 	case lookup != nil:
 		return oldKey{}, lookup
-	case elsewhere.Account == "":
-		return oldKey{hash: hash}, nil
 	}
 	return oldKey{}, err
 }
@@ -178,7 +176,8 @@ func (s *session) unlist(ctx context.Context, key auth.SurveyedKey) (changed int
 	return lists.changed, err
 }
 
-// allowing returns a warning if credentials list the key in allowed_api_key_hashes.
+// allowing returns a warning if credentials list the key in allowed_api_key_hashes, and no
+// other active key that is as young.
 func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if key.Account == "" { // it cannot be read: no request with the key passes
 		return ""
@@ -187,15 +186,17 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if err != nil {
 		return "it is not known which credentials allow this key: " + exit.Sentence(err, exit.Failed)
 	}
+	keys, _ := s.registry.ListKeys(ctx, key.Account) // without them it warns of every list
+	younger, _ := split(keys, func(k auth.Key) bool { return k.Hash != key.Hash && !k.CreatedAt.Before(key.CreatedAt) && stateOf(k, s.now()) == active })
 	var names []string
 	for _, c := range found.credentials {
-		if slices.Contains(c.AllowedAPIKeyHashes, key.Hash) {
+		if slices.Contains(c.AllowedAPIKeyHashes, key.Hash) && !slices.ContainsFunc(younger, func(k auth.Key) bool { return slices.Contains(c.AllowedAPIKeyHashes, k.Hash) }) {
 			names = append(names, fmt.Sprintf("%.8s %q", c.ID, c.Name))
 		}
 	}
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("this key is in the allow-list of %s: %s. Requests with the key that takes its place pass over them, unless `admin key replace` has added it",
+	return fmt.Sprintf("this key is in the allow-list of %s: %s. Requests with the key that takes its place pass over them, until `admin key replace` adds it",
 		output.Count(len(names), "credential"), strings.Join(names, ", "))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -14,15 +13,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/output"
 )
 
 // leakedText reads a leaked key from standard input, with whatever stands around it. Some
 // shells write UTF-16. A key is ASCII, so it can be read without the zero bytes.
 func (s *session) leakedText(ctx context.Context) (string, error) {
+	defer output.KeepEcho(s.stdin)()
 	if s.interactive {
 		s.note("Paste the key, then press Enter and Ctrl-D.")
 	}
-	input, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
+	input, err := while(ctx, func() ([]byte, error) { return output.ReadHidden(s.stdin) })
 	if err != nil {
 		return "", fmt.Errorf("reading the key: %w", err)
 	}

@@ -115,14 +115,20 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if arguments.AsksForJSON(args) {
 		_ = output.Writer{To: a.stderr}.Encode(map[string]any{"error": map[string]string{"message": message}}) // there is nowhere else to report it
 	} else {
-		_, _ = fmt.Fprintln(a.stderr, "admin:", message)
+		_, _ = fmt.Fprintln(a.stderr, "admin:", output.Sentence(message))
 	}
 	return code
 }
 
+// options are the options of the parser. The flags' lists of states have their source in keyStates.
+func options() []kong.Option {
+	states := each(keyStates, func(state keyState) string { return string(state) })
+	return append(arguments.Options(), kong.Vars{"keyStates": strings.Join(states, ",")})
+}
+
 func (a *app) execute(ctx context.Context, args []string) error {
 	given := new(commandLine)
-	parser, err := kong.New(given, append(arguments.Options(),
+	parser, err := kong.New(given, append(options(),
 		kong.Name("admin"),
 		kong.Description("Operate Signalbox: a deployed stack, or the local server."),
 		kong.NoDefaultHelp(),
@@ -141,6 +147,9 @@ func (a *app) execute(ctx context.Context, args []string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if given.Limit < 0 {
+		return exit.UsageError("--limit must be at least 0, which means all")
 	}
 	t, err := target.Choose(given.Local, given.Stack, given.Region)
 	if err != nil {
@@ -161,20 +170,19 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 	isChange := !command.Selected().Tag.Has("reads")
 	var audits io.Writer
 	if given.AuditFile != "" && isChange {
-		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		// Without O_NONBLOCK, opening a pipe that nobody reads would wait, and no signal would end it.
+		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
 			return exit.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", errors.Unwrap(err))) // without the path, which may be a secret
 		}
-		defer func() { _ = file.Close() }() // each line was written, or its failure reported
+		defer func() { _ = file.Close() }()                                                               // each line was written, or its failure reported
+		defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Now().Add(time.Second)) })() // of a full pipe
 		audits = file
 	}
 	if !t.IsLocal() {
 		if err := t.ConnectStack(ctx, func() (string, error) { return a.code(ctx) }); err != nil {
 			return err
 		}
-	}
-	if given.Limit < 0 {
-		return exit.UsageError("--limit must be at least 0, which means all")
 	}
 	s := a.session(t, given, audits)
 	if isChange {

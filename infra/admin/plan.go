@@ -118,16 +118,19 @@ func (c credentialPlan) caller(ctx context.Context, s *session) (auth.SurveyedKe
 	if err != nil {
 		return auth.SurveyedKey{}, err
 	}
-	is, answer := stateOf(key.Key, s.now()), ""
-	switch {
-	case is == "broken":
+	state, answer := stateOf(key.Key, s.now()), ""
+	is := string(state)
+	switch state {
+	case broken:
 		answer = "401 unknown_key"
-	case is == "disabled", is == "suspended":
+	case disabled, suspended:
 		answer = "401 disabled"
-	case is == "expired":
+	case expired:
 		answer = "401 expired"
-	case key.Kind == auth.Management:
-		is, answer = "a management key", "403 management_key"
+	case active:
+		if key.Kind == auth.Management {
+			is, answer = "a management key", "403 management_key"
+		}
 	}
 	if answer != "" {
 		return auth.SurveyedKey{}, exit.Refusal(fmt.Sprintf("key %s is %s: a router answers its requests with %s", key.Hash.Short(), is, answer))

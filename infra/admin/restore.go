@@ -92,7 +92,7 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	for _, p := range live.placements {
 		holding[p.Workspace]++
 	}
-	found := (&inspection{tables: live, before: &auth.Survey{}, refused: s.refusedByRouters(ctx, holding)}).inspect()
+	found := (&inspection{tables: live, before: &auth.Survey{}, now: s.now(), refused: s.refusedByRouters(ctx, holding)}).inspect()
 	if err := output.List(s.out, found, "kind", "id", "problem", "by", "remedy", "account"); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	found := (&inspection{tables: live, before: before, hasBefore: !c.DisableAllKeys, restoring: true}).inspect()
+	found := (&inspection{tables: live, before: before, hasBefore: !c.DisableAllKeys, restoring: true, now: s.now()}).inspect()
 	if c.DryRun {
 		return output.List(s.out, found, "kind", "id", "problem", "by", "remedy", "account")
 	}

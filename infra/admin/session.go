@@ -89,7 +89,7 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 // note writes a sentence to standard error, next to the results.
 func (s *session) note(format string, args ...any) {
 	if !s.out.JSON {
-		_, _ = fmt.Fprintf(s.stderr, format+"\n", args...)
+		_, _ = fmt.Fprintln(s.stderr, output.Sentence(fmt.Sprintf(format, args...)))
 		return
 	}
 	line := map[string]string{"note": fmt.Sprintf(format, args...)}
@@ -227,7 +227,7 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect string, na
 	if !s.interactive {
 		return exit.UsageError("there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
 	}
-	_, _ = fmt.Fprintf(s.stderr, "This %s.\nType its name or id to confirm: ", effect)
+	_, _ = fmt.Fprintf(s.stderr, "%s\nType its name or id to confirm: ", output.Sentence("This "+effect+"."))
 	typed, err := s.line(ctx)
 	if err != nil || folded(typed) == "" || !slices.ContainsFunc(names, func(name string) bool { return folded(name) == folded(typed) }) {
 		return exit.Refusal("not confirmed: nothing was changed")

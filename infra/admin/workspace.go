@@ -354,7 +354,7 @@ func (r *removal) purge(ctx context.Context, s *session, deleted auth.Workspace)
 	if err := r.sweep(ctx, s); err != nil {
 		return err
 	}
-	if wait := deleted.DeletedAt.Add(requestsEnd).Sub(s.now()); wait > 0 {
+	if wait := min(requestsEnd, deleted.DeletedAt.Add(requestsEnd).Sub(s.now())); wait > 0 { // the time may be in the future, by another clock
 		s.note("Swept once; sweeping again in %s, when requests that were under way at the deletion have ended.", wait.Round(time.Second))
 		if err := s.pause(ctx, wait); err != nil {
 			return err

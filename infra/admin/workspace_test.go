@@ -114,6 +114,41 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	}
 }
 
+// A time of deletion in the future, by another clock or in milliseconds, holds no purge up. A check
+// names it.
+func TestADeletionInTheFuture(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	now := time.Now()
+	for _, at := range []time.Time{now.Add(24 * time.Hour), time.Unix(now.UnixMilli(), 0)} {
+		second := d.must("workspace", "create", "second")
+		d.set(d.engines.Tables.Access, "workspace#"+second, "workspace", "deleted_at", kit.Number(strconv.FormatInt(at.Unix(), 10)))
+		waited := time.Duration(0)
+		d.stopped(now, func(wait time.Duration) error {
+			waited += wait
+			return nil
+		})
+		d.must("workspace", "purge", second, "--yes")
+		if waited > requestsEnd {
+			t.Errorf("deleted at %s: it waited %s", at, waited)
+		}
+		if checked := d.want(exit.Uncertain, "restore", "check", "--json"); !strings.Contains(checked.stdout, "deleted in the future: at "+at.UTC().Format(time.RFC3339)) {
+			t.Errorf("deleted at %s: %s", at, checked.stdout)
+		}
+	}
+}
+
+// A proxy may answer an upload with a page of its own.
+func TestAnUploadThatAProxyAnswers(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	d.broken().Inject(faults.Rule{Operation: "PutObject", Fault: faults.Otherwise(http.StatusOK, "<html>Sign in</html>")})
+	got := d.feed("content", "file", "upload", "-")
+	if got.code != exit.Uncertain || got.stdout != "" || got.audits()[0]["outcome"] != "uncertain" || !strings.Contains(got.stderr, "not S3's") {
+		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
 // One command deletes a workspace, its credentials, its files and its keys.
 func TestAWorkspaceIsErased(t *testing.T) {
 	t.Parallel()

@@ -140,10 +140,13 @@ type workspaceItem struct {
 	MadeBytes *int64 `dynamodbav:"made_bytes,omitempty"`
 }
 
-// check refuses a workspace of nobody.
+// check refuses a workspace of nobody, and one whose deletion has no time.
 func (w workspaceItem) check() error {
-	if w.Account == "" {
+	switch {
+	case w.Account == "":
 		return errors.New("no account")
+	case w.DeletedAt != nil && *w.DeletedAt <= 0:
+		return errors.New("deleted before 1970")
 	}
 	return w.header.check()
 }

@@ -54,6 +54,9 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	if err := n.check(); err != nil {
 		return secret.Bytes{}, Key{}, err
 	}
+	if _, err := r.account(ctx, n.Account); err != nil { // the write's condition does not see every damage
+		return secret.Bytes{}, Key{}, err
+	}
 	token := NewToken()
 	hash := HashKey(string(token.Reveal()))
 	row := keyItem{

@@ -39,6 +39,8 @@ type Survey struct {
 	// Newer is the number of items that a newer version of this service wrote. They count as
 	// damaged, too.
 	Newer int
+
+	lacking map[string]bool // the PKs of the rows in Missing
 }
 
 // SurveyedWorkspace is a workspace with its account.
@@ -58,9 +60,7 @@ type SurveyedKey struct {
 
 // HalfDeleted reports whether a list lacks the key: only a part of its deletion or of its
 // creation was restored.
-func (s *Survey) HalfDeleted(hash ids.KeyHash) bool {
-	return slices.ContainsFunc(s.Missing, func(p ItemKey) bool { return p.SK == keyAt(hash).PK })
-}
+func (s *Survey) HalfDeleted(hash ids.KeyHash) bool { return s.lacking[keyAt(hash).PK] }
 
 // ItemKey is the primary key of an item, for the operator's command.
 type ItemKey = primaryKey
@@ -85,6 +85,7 @@ func (k primaryKey) row() primaryKey {
 func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*Survey, error) {
 	s := &Survey{
 		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[ids.KeyHash]SurveyedKey{},
+		lacking: map[string]bool{},
 	}
 	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
 	pages := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{
@@ -102,6 +103,7 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 	for at := range wanted {
 		if !entries[at] {
 			s.Missing = append(s.Missing, at)
+			s.lacking[at.SK] = true
 		}
 	}
 	for at := range entries {

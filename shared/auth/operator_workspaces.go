@@ -98,7 +98,8 @@ func (r *Registry) accountExists(id ids.Account) *types.ConditionCheck {
 // returns the stored row.
 func (r *Registry) accountActive(id ids.Account) *types.ConditionCheck {
 	active := r.accountExists(id)
-	active.ConditionExpression = aws.String("attribute_exists(pk) AND attribute_not_exists(suspended)")
+	active.ConditionExpression = aws.String("attribute_exists(pk) AND (attribute_not_exists(suspended) OR suspended = :false)")
+	active.ExpressionAttributeValues = map[string]types.AttributeValue{":false": &types.AttributeValueMemberBOOL{}}
 	active.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	return active
 }

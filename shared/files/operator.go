@@ -53,14 +53,17 @@ type File struct {
 
 // Upload stores a whole file or nothing. It never overwrites a file; it returns
 // ErrExists. ErrExists may also mean that an earlier attempt stored it and its response
-// was lost.
+// was lost. S3 names the version by an ETag: a response without one is not S3's.
 func (m *Manager) Upload(ctx context.Context, w ids.Workspace, f ids.File, body io.ReadSeeker, contentType string) error {
-	_, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
+	stored, err := m.s3.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &m.bucket, Key: aws.String(Key(w, f)), Body: body, ContentType: &contentType,
 		IfNoneMatch: aws.String("*"),
 	})
 	if calls.Code(err) == "PreconditionFailed" {
 		return ErrExists
+	}
+	if err == nil && aws.ToString(stored.ETag) == "" {
+		err = errors.New("a response that is not S3's: nothing may be stored")
 	}
 	if err != nil {
 		return fmt.Errorf("uploading a file: %w", err)

@@ -90,7 +90,7 @@ func (o Writer) Say(value any, format string, args ...any) error {
 	if o.ForScripts() {
 		return o.Encode(value)
 	}
-	_, err := fmt.Fprintf(o.To, format+"\n", args...)
+	_, err := fmt.Fprintln(o.To, Sentence(fmt.Sprintf(format, args...)))
 	return err
 }
 
@@ -155,6 +155,20 @@ func Printable(s string) string {
 		return "-"
 	}
 	return s
+}
+
+// Sentence returns a sentence for a terminal, in one line: it escapes every character that could
+// move the cursor. An id in it may be the key of a row, which can be any text.
+func Sentence(s string) string {
+	var line strings.Builder
+	for _, r := range strings.ReplaceAll(s, "\n", "; ") {
+		if unicode.IsPrint(r) {
+			line.WriteRune(r)
+		} else {
+			line.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return line.String()
 }
 
 // Optional is a text in results, null if it is empty.

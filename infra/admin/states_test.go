@@ -1,0 +1,149 @@
+package main
+
+import (
+	"iter"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/faults"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+)
+
+// put brings an active key of a table into the state.
+func (state keyState) put(t *testing.T, table kit.Rows, hash string) {
+	t.Helper()
+	yes := &types.AttributeValueMemberBOOL{Value: true}
+	set := func(attribute string, value types.AttributeValue) {
+		table.Set(t, kit.Key("key#"+hash, "key"), attribute, value)
+	}
+	switch state {
+	case active:
+	case disabled:
+		set("disabled", yes)
+	case suspended:
+		set("suspended", yes)
+	case expired:
+		set("expires_at", kit.Number("1"))
+	case broken:
+		set("name", yes)
+	default:
+		t.Fatalf("no test has a key that is %s", state)
+	}
+}
+
+// Every place that treats states differently is tried with every state: a list, a plan, a
+// replacement, a suspension and its end, a deletion of the workspace, and a restore.
+func TestEveryStateOfAKey(t *testing.T) {
+	t.Parallel()
+	d := newApart(t)
+	hash, old := d.key("k", d.workspace), d.key("old", "")
+	live, before := d.table(d.engines.Tables.Access), d.table(d.engines.NewTables(t, 1)[0])
+	rows := live.All(t)
+	reset := func(now, then keyState) {
+		live.Become(t, rows)
+		before.Become(t, rows)
+		now.put(t, live, hash)
+		then.put(t, before, hash)
+	}
+	isDisabled := func() bool {
+		mark, ok := live.Get(t, kit.Key("key#"+hash, "key"))["disabled"].(*types.AttributeValueMemberBOOL)
+		return ok && mark.Value
+	}
+	verify := func() error {
+		_, err := auth.NewVerifier(live.DB, live.Table).Verify(t.Context(), ids.KeyHash(hash))
+		return err
+	}
+	for _, state := range keyStates {
+		reset(state, active)
+		if (verify() == nil) != (state == active) {
+			t.Errorf("%s: let in: %v", state, verify() == nil)
+		}
+		for _, list := range []string{"find", "list"} {
+			if shown := d.must("--json", "key", list, "--state", string(state)); !strings.Contains(shown, hash) || strings.Contains(shown, old) != (state == active) {
+				t.Errorf("key %s --state %s: %s", list, state, shown)
+			}
+		}
+		usable := exit.Refused
+		if state == active {
+			usable = exit.Done
+		}
+		d.want(usable, "credential", "plan", "--api-key-hash", hash, "--model", "m", "--provider", "openai")
+		d.want(usable, "key", "replace", old, hash)
+
+		d.must("account", "disable", string(d.account), "--yes")
+		if verify() == nil {
+			t.Errorf("%s: let in while its account is suspended", state)
+		}
+		d.must("account", "enable", string(d.account))
+		if shown := d.must("key", "show", hash); state != suspended && !strings.Contains(shown, " "+string(state)+"\n") {
+			t.Errorf("%s: a suspension and its end: %s", state, shown)
+		}
+
+		reset(state, active)
+		d.must("workspace", "delete", string(d.workspace), "--yes")
+		if !isDisabled() {
+			t.Errorf("%s: a deletion of its workspace passes over it", state)
+		}
+
+		repair := []string{"restore", "repair", "--before", before.Table, "--yes"}
+		reset(state, disabled)
+		d.do(repair...)
+		if !isDisabled() {
+			t.Errorf("%s: a restore passes over it: it was disabled", state)
+		}
+		reset(active, state)
+		d.do(repair...)
+		if (verify() == nil) != (state == active) {
+			t.Errorf("%s before a restore: let in: %v", state, verify() == nil)
+		}
+	}
+}
+
+// The end of a suspension takes the account's row last: as long as a key has its mark, no key is
+// made.
+func TestAnInterruptedEndOfASuspension(t *testing.T) {
+	t.Parallel()
+	d := newMany(t)
+	d.must("account", "disable", string(d.account), "--yes")
+	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
+	d.want(exit.Uncertain, "account", "enable", string(d.account))
+	d.change = nil
+	d.want(exit.Refused, "key", "create", "during a suspension")
+}
+
+// A list of accounts reads each key once.
+func TestAListOfManyAccounts(t *testing.T) {
+	t.Parallel()
+	accounts, keys := map[ids.Account]auth.Account{}, map[int]auth.SurveyedKey{}
+	for i := range 10_000 {
+		id := ids.New[ids.Account]()
+		accounts[id] = auth.Account{ID: id, Suspended: i%2 == 0, CreatedAt: time.Unix(int64(i+1), 0)}
+		for range 4 {
+			keys[len(keys)] = auth.SurveyedKey{Account: id, Key: auth.Key{Suspended: i%4 == 0}}
+		}
+	}
+	read := 0
+	var counted iter.Seq[auth.SurveyedKey] = func(yield func(auth.SurveyedKey) bool) {
+		for key := range maps.Values(keys) {
+			read++
+			if !yield(key) {
+				return
+			}
+		}
+	}
+	states := map[string]int{}
+	for _, row := range viewAccounts(accounts, counted) {
+		states[row.State]++
+	}
+	if read != len(keys) || states["active"] != 5000 || states["suspended"] != 2500 || states["partly suspended"] != 2500 {
+		t.Errorf("%d keys were read, of %d: %v", read, len(keys), states)
+	}
+}
