@@ -84,9 +84,15 @@ func set(w *cases.World) situation {
 // act makes the act of a command.
 func act(w *cases.World, s situation, name string) cases.Act {
 	all := commands(s)
-	all["set default"] = func(ctx context.Context, r *auth.Registry) error { return r.SetDefaultWorkspace(ctx, s.account, s.workspace) }
-	all["set second"] = func(ctx context.Context, r *auth.Registry) error { return r.SetDefaultWorkspace(ctx, s.account, s.second) }
-	all["delete workspace"] = func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, s.account, s.workspace) }
+	all["set default"] = func(ctx context.Context, r *auth.Registry) error {
+		return r.SetDefaultWorkspace(ctx, s.account, s.workspace)
+	}
+	all["set second"] = func(ctx context.Context, r *auth.Registry) error {
+		return r.SetDefaultWorkspace(ctx, s.account, s.second)
+	}
+	all["delete workspace"] = func(ctx context.Context, r *auth.Registry) error {
+		return r.DeleteWorkspace(ctx, s.account, s.workspace)
+	}
 	all["delete second"] = func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, s.account, s.second) }
 	return w.Command(name, func(ctx context.Context, c cases.Clients) error { return all[name](ctx, c.Registry) },
 		auth.ErrNoKey, auth.ErrWorkspaceDeleted, auth.ErrSuspended)
