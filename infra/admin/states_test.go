@@ -88,9 +88,15 @@ func TestEveryStateOfAKey(t *testing.T) {
 		}
 
 		reset(state, active)
-		d.must("workspace", "delete", string(d.workspace), "--yes")
+		kit.Must(t, auth.NewRegistry(live.DB, live.Table).DeleteWorkspace(t.Context(), d.account, d.workspace))
 		if !isDisabled() {
 			t.Errorf("%s: a deletion of its workspace passes over it", state)
+		}
+		reset(state, active)
+		live.Delete(t, kit.Key("workspace#"+string(d.workspace), "key#"+hash))
+		d.must("workspace", "delete", string(d.workspace), "--yes")
+		if !isDisabled() {
+			t.Errorf("%s: a deletion of its workspace, whose list lacks it, passes over it", state)
 		}
 
 		repair := []string{"restore", "repair", "--before", before.Table, "--yes"}
