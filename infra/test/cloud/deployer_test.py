@@ -291,7 +291,8 @@ class Pipeline(unittest.TestCase):
     """.github/workflows/deploy.yml deploys a tested commit of main, under the service role, and verifies with other credentials."""
 
     def setUp(self):
-        self.jobs = yaml.safe_load((SOURCE.parent / ".github/workflows/deploy.yml").read_text())["jobs"]
+        self.workflow = yaml.safe_load((ROOT / ".github/workflows/deploy.yml").read_text())
+        self.jobs = self.workflow["jobs"]
 
     def uses(self, action: str) -> dict[str, list[dict]]:
         """The inputs of an action's steps, by job."""
@@ -299,17 +300,38 @@ class Pipeline(unittest.TestCase):
         return {job: inputs for job, inputs in found.items() if inputs}
 
     def test_a_merged_and_tested_commit(self):
-        self.assertEqual(self.jobs["commit"]["if"], "github.ref == 'refs/heads/main'")
+        self.assertEqual(set(self.workflow[True]), {"workflow_dispatch"}, "only a person starts it")  # YAML reads the key "on" as true
+        self.assertEqual({job: body["if"] for job, body in self.jobs.items() if "if" in body}, {"commit": "github.ref == 'refs/heads/main'"})
+        self.assertEqual({job: body.get("needs", []) for job, body in self.jobs.items()}, {
+            "commit": [], "ci": "commit", "build": ["commit", "ci"], "deploy": ["commit", "build"], "verify": ["commit", "deploy"]})
+        self.assertNotIn("continue-on-error", str(self.jobs))
         self.assertIn({"run": "git merge-base --is-ancestor HEAD origin/main"}, self.jobs["commit"]["steps"])
-        self.assertLessEqual({"commit", "ci"}, set(self.jobs["build"]["needs"]))
         for job, inputs in self.uses("actions/checkout").items():
             ref = "${{ inputs.ref }}" if job == "commit" else "${{ needs.commit.outputs.sha }}"
             self.assertEqual([i["ref"] for i in inputs], [ref], job)
+        (unpacked,) = [s for s in self.jobs["deploy"]["steps"] if "tar -x" in s.get("run", "")]
+        self.assertEqual(unpacked["env"], {"SHA256": "${{ needs.build.outputs.sha256 }}"})
+        self.assertRegex(unpacked["run"], r'^echo "\$SHA256  build.tar.gz" \| sha256sum --check\ntar ')
 
-    def test_the_service_role(self):
+    def test_each_job_has_its_rights_and_no_more(self):
+        self.assertEqual(self.workflow["permissions"], {})
+        read = {"contents": "read"}
+        self.assertEqual({job: body["permissions"] for job, body in self.jobs.items()}, {
+            "commit": read, "ci": read, "build": read, "deploy": read | {"id-token": "write"}, "verify": read | {"id-token": "write", "actions": "read"}})
+
+    def test_the_deployment(self):
+        """One at a time in an environment, under the service role, and not cut short."""
+        self.assertEqual(self.workflow["concurrency"], {"group": "deploy-${{ inputs.environment }}", "cancel-in-progress": False})
+        self.assertEqual(self.workflow["env"]["CONFIG_ENV"], "${{ inputs.environment == 'dev' && 'default' || inputs.environment }}")
         (step,) = [s for s in self.jobs["deploy"]["steps"] if "sam deploy" in s.get("run", "")]
-        self.assertIn('--role-arn "$SERVICE_ROLE"', step["run"])
+        self.assertEqual(step["run"], 'sam deploy --config-env "$CONFIG_ENV" --no-confirm-changeset --role-arn "$SERVICE_ROLE" --s3-prefix "$STACK"')
         self.assertEqual(step["env"]["SERVICE_ROLE"], "${{ vars.AWS_SERVICE_ROLE_ARN }}")
+        for given in environments().values():
+            shift = re.fullmatch(r"AllAtOnce|(?:Canary10Percent|Linear10PercentEvery)(\d+)Minutes?", Stack(**given).named("DeploymentPreference"))
+            minutes = int(shift[1] or 0) * (9 if shift[0].startswith("Linear") else 1)
+            self.assertGreaterEqual(self.jobs["deploy"]["timeout-minutes"], 30 + minutes, f"CloudFormation would go on without a job: {shift[0]}")
+        for inputs in self.uses("aws-actions/configure-aws-credentials").values():
+            self.assertEqual([i["aws-region"] for i in inputs], ["${{ vars.AWS_REGION }}"])
 
     def test_the_stack_is_the_one_of_samconfig(self):
         (step,) = [s for s in self.jobs["commit"]["steps"] if s.get("id") == "stack"]
@@ -322,8 +344,7 @@ class Pipeline(unittest.TestCase):
                 self.assertEqual(output.read_text(), f"stack={name}\n")
         named = [s for job in self.jobs.values() for s in job.get("steps", []) if re.search("sam deploy|make verify", s.get("run", ""))]
         self.assertEqual([s["env"]["STACK"] for s in named], ["${{ needs.commit.outputs.stack }}"] * 2)
-        for step in named:
-            self.assertRegex(step["run"], r'--s3-prefix "\$STACK"$|STACK="\$STACK"$')
+        self.assertEqual(named[1]["run"], 'make verify STACK="$STACK"')
 
     def test_credentials_of_each_job(self):
         roles = {(job, self.jobs[job]["environment"]): [i["role-to-assume"] for i in inputs] for job, inputs in self.uses("aws-actions/configure-aws-credentials").items()}

@@ -311,11 +311,19 @@ class Template(unittest.TestCase):
                     value in map(str, rule.get("AllowedValues", [value])) and re.fullmatch(rule.get("AllowedPattern", ".*"), value)
                     and (rule["Type"] == "String" or rule.get("MinValue", 0) <= int(value) <= rule.get("MaxValue", int(value))), f"{name}: {parameter}={value}")
         self.assertEqual(config["default"]["local_start_api"]["parameters"]["port"], 3001, "make run serves the port before it")
+        local = {"sync", "local_start_api", "local_invoke"}
         for name in config.keys() - {"version"}:
-            given = config[name]["global"]["parameters"]
-            self.assertEqual(given.get("s3_prefix"), given["stack_name"], f"{name}: service-api-policy.json lets the service role read no other code")
-            self.assertEqual(config[name]["deploy"]["parameters"] | {"tags": ""}, {
-                "capabilities": "CAPABILITY_IAM", "confirm_changeset": name == "prod", "fail_on_empty_changeset": False, "resolve_s3": True, "tags": ""}, name)
+            tables = {command: table["parameters"] for command, table in config[name].items() if not (name == "default" and command in local)}
+            stack, environment = tables["global"]["stack_name"], "dev" if name == "default" else name
+            tables["global"].pop("parameter_overrides")
+            self.assertIn(f"environment={environment}", tables["deploy"].pop("tags").split())
+            self.assertEqual(tables, {
+                # The service role reads no other code. A cached build could ship old code.
+                "global": {"stack_name": stack, "s3_prefix": stack, "build_in_source": True, "lint": True},
+                "deploy": {"capabilities": "CAPABILITY_IAM", "confirm_changeset": name == "prod", "fail_on_empty_changeset": False, "resolve_s3": True},
+            }, name)
+            self.assertTrue(name == "default" or environments()[stack].get("DeploymentPreference") != "AllAtOnce", f"{name}: nothing would roll a bad version back")
+        self.assertEqual(len({given["Architecture"] for given in environments().values()}), 1, "prod would run what nobody tried")
 
     def test_what_every_resource_of_a_type_has(self):
         stack = Stack(**ALL)
