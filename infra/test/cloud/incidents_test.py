@@ -1,4 +1,4 @@
-"""Every alarm fires at its incidents and at no other log line.
+"""Every alarm fires at its incidents and at no other log line. The dashboard and the saved queries show what exists.
 
 infra/test/contract/log-lines.json has the functions' lines, which infra/test/contract records. The
 gateway's lines follow the template's format; Lambda's and EventBridge's lines, and the names and dimensions of
@@ -13,6 +13,7 @@ import operator
 import re
 import unittest
 
+from account import ROOT
 from stack import SOURCE, Stack
 from template_test import ALL
 
@@ -57,6 +58,18 @@ EVENTS = {
     "other": {"source": "aws.s3", "detail-type": "AWS API Call via CloudTrail", "detail": {"eventName": "PutObject"}},
 }
 NAMES = {*FUNCTIONS, *OTHERS, *REQUESTS, *EVENTS}
+
+# What a function audits, from the line of its request: shared/api writes both from the same values.
+OF_REQUESTS = {"aws_calls", "duration_ms", "error", "reason", "requestId", "route", "stored"}
+AUDIT = {f"audit of {name}": {n: v for n, v in line.items() if n not in OF_REQUESTS} | {"message": "audit", "level": "INFO", "outcome": "done", "source_ip": "192.0.2.1"}
+         for name, line in FUNCTIONS.items() if name in ("createByokKey 201", "deleteFile 200")}
+# The fields of all lines.
+FIELDS = {name for line in [*FUNCTIONS.values(), *AUDIT.values()] for name in line} | {
+    before + name for folder, before in (("functions", ""), ("shared/api", ""), ("shared/calls", "error."))
+    for path in (ROOT / folder).rglob("*.go") for name in re.findall(r'slog\.\w+\("(\w+)"', path.read_text())}
+# AWS's metrics, as its documentation names them.
+AWS = {"AWS/Lambda": "ConcurrentExecutions Duration Errors Invocations Throttles", "AWS/ApiGateway": "4XXError 5XXError Count Latency",
+       "AWS/DynamoDB": "ConsumedReadCapacityUnits ConsumedWriteCapacityUnits ReadThrottleEvents WriteThrottleEvents"}
 
 COMPARE = {"=": fnmatch.fnmatchcase, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 
@@ -104,6 +117,45 @@ MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlar
     alarm: 1 for alarm in [*(f"{operation}RollbackAlarm" for operation in OPERATIONS), "SealingFailuresAlarm", "KeyChangeAlarm"]}
 
 
+# The part of the query language of CloudWatch Logs that the template uses.
+FIELD, TEXT = r"(?<!\w)@?[a-z]\w*(?:\.\w+)*", r"""(?:"[^"]*"|'[^']*')"""
+TERM = rf"(?:ispresent\(({FIELD})\)|({FIELD}) (?:= ({TEXT})|>= (\d+)|in \[([\d, ]+)\]))"
+CALL = rf"(?:count|latest|sum)\((?:\*|{FIELD})\) as \w+"
+COMMANDS = {
+    "SOURCE": TEXT, "fields": rf"{FIELD}(, {FIELD})*", "filter": rf"{TERM}( (and|or) {TERM})*", "limit": r"\d+",
+    "sort": rf"{FIELD} (asc|desc)", "stats": rf"{CALL}(, {CALL})* by ({FIELD}(, {FIELD})*|bin\(\d+m\))",
+}
+WORDS = {"and", "asc", "as", "bin", "by", "count", "desc", "in", "ispresent", "latest", "or", "sum"}
+
+
+def holds(term: str, line: dict) -> bool:
+    """Whether a term of a filter is true. PUT … stands for a value that a person writes there."""
+    present, field, text, least, numbers = re.fullmatch(TERM, term).groups()
+    if present:
+        return present in line
+    if least:
+        return line.get(field, 0) >= int(least)
+    if numbers:
+        return line.get(field) in json.loads(f"[{numbers}]")
+    return field in line if text[1:].startswith("PUT ") else line.get(field) == text[1:-1]
+
+
+def shown(query: str, lines: dict[str, dict]) -> set[str]:
+    """The names of the lines that a query shows. It fails at another command, and at a field or a number that no line has."""
+    made, names = set(), set(lines)
+    for command in re.split(r"\s+\| ", query.strip()):
+        verb, _, rest = command.partition(" ")
+        assert re.fullmatch(COMMANDS[verb], rest), f"not understood: {command}"
+        made |= set(re.findall(r" as (\w+)", rest))
+        unknown = {f for f in re.findall(FIELD, re.sub(TEXT, "", rest)) if f[0] != "@"} - FIELDS - made - WORDS
+        assert verb == "SOURCE" or not unknown, f"no line has {unknown}"
+        if verb == "filter":
+            for _, field, _, _, numbers in re.findall(TERM, rest):
+                assert set(json.loads(f"[{numbers}]")) <= {line.get(field) for line in FUNCTIONS.values()}, f"no line has {field} in [{numbers}]"
+            names = {n for n in names if any(all(holds(t, lines[n]) for t in either.split(" and ")) for either in rest.split(" or "))}
+    return names
+
+
 Metric = tuple[str, str, frozenset]
 
 
@@ -114,7 +166,7 @@ class Incidents(unittest.TestCase):
         self.lines = {self.stack.named("KeyChangesLogGroup"): EVENTS, access: {n: self.access(r) for n, r in REQUESTS.items()}}
         for operation in OPERATIONS:
             version = self.stack.properties(f"{operation}FunctionAliaslive")["FunctionVersion"]
-            found = {name: line | {"version": version} for name, line in (lines_of(operation) | OTHERS).items()}
+            found = {name: line | {"version": version} for name, line in (lines_of(operation) | OTHERS | {n: line for n, line in AUDIT.items() if operation == n.split()[2][0].upper() + n.split()[2][1:]}).items()}
             self.lines[self.stack.properties(f"{operation}Function")["LoggingConfig"]["LogGroup"]] = found
 
     def access(self, request: dict) -> dict:
@@ -205,3 +257,29 @@ class Incidents(unittest.TestCase):
             if self.stack.named(name) in rolling_back:  # errors of the old version would stop the deployment that fixes them
                 versions = [{"Version", "ExecutedVersion"} & {d["Name"] for d in q["MetricStat"]["Metric"]["Dimensions"]} for q in p["Metrics"] if "MetricStat" in q]
                 self.assertTrue(all(versions), name)
+
+    def test_each_saved_query_shows_its_lines(self):
+        """All of them: a query may leave out a log group only if no line there passes its filter."""
+        for name in self.stack.of_type("AWS::Logs::QueryDefinition"):
+            query = self.stack.properties(name)
+            found = {group: shown(query["QueryString"], lines) for group, lines in self.lines.items()}
+            self.assertLessEqual(set(query["LogGroupNames"]), set(found), name)
+            self.assertEqual({group for group, names in found.items() if names}, {group for group in query["LogGroupNames"] if found[group]}, name)
+            self.assertTrue(any(found.values()), name)
+
+    def test_the_dashboard_shows_what_exists(self):
+        own = {(made["MetricNamespace"], made["MetricName"], frozenset()) for (made,) in (
+            f["MetricTransformations"] for f in map(self.stack.properties, self.stack.of_type("AWS::Logs::MetricFilter"))) if "Dimensions" not in made}
+        known = own.union(*(
+            self.published(metric, of)
+            for kind, namespace in (("AWS::Lambda::Function", "AWS/Lambda"), ("AWS::DynamoDB::Table", "AWS/DynamoDB")) for of in self.stack.of_type(kind) for metric in AWS[namespace].split()
+        ), *(self.published(metric, "Api") for metric in AWS["AWS/ApiGateway"].split()))
+        for widget in json.loads(self.stack.properties("Dashboard")["DashboardBody"])["widgets"]:
+            row, properties = [], widget["properties"]
+            for metric in properties.get("metrics", []):
+                names = [part for part in metric if isinstance(part, str)]
+                row = row[:len(row) - len(names) + 1] + names[1:] if names[0] == "..." else [row[i] if part == "." else part for i, part in enumerate(names)]
+                self.assertIn((row[0], row[1], frozenset(zip(row[2::2], row[3::2]))), known, properties["title"])
+            if "query" in properties:
+                groups = re.findall(r"SOURCE '(.*?)'", properties["query"])
+                self.assertTrue(all(shown(properties["query"], self.lines[group]) for group in groups), properties["title"])
