@@ -88,6 +88,26 @@ EVERY = {
     "AWS::S3::Bucket": {"OwnershipControls": {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}, "PublicAccessBlockConfiguration": dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True)},
 }
 
+# Of each parameter with a pattern: legal values, the longest and an odd one among them, and one that AWS or the template would refuse later.
+IDS = "11112222-3333-4444-5555-666677778888"
+VALUES = {
+    "StageName": (["live", "v1_2-" + 27 * "x"], "v1/x"),
+    **{role: (["arn:aws:iam::111122223333:role/router", "arn:aws:iam::111122223333:role/team/x/My+Router=1,2.3@x_y-z"], "arn:aws:iam::111122223333:user/router")
+       for role in ("RouterRoleArn", "RewrapRoleArn")},
+    "NextSealingKeyArn": ([f"arn:aws:kms:eu-central-1:111122223333:key/{IDS}", f"arn:aws:kms:mx-central-1:111122223333:key/mrk-{IDS.replace('-', '')}"],
+                          "arn:aws:kms:eu-central-1:111122223333:alias/signalbox/sealing"),
+    "AlarmEmail": (["ops@example.com", "on-call+signalbox_1@mail.ops.example-x.co.uk"], "ops@localhost"),
+    "PermissionsBoundaryArn": (["arn:aws:iam::111122223333:policy/boundary-signalbox-prod", "arn:aws:iam::111122223333:policy/team/My+Boundary=1", "arn:aws:iam::aws:policy/PowerUserAccess"],
+                               "arn:aws:iam::111122223333:role/boundary"),
+    "DomainName": (["a.io", f"{63 * 'a'}.x-1.example.com", ".".join([61 * "b"] * 4)], "*.example.com"),
+    "CertificateArn": ([f"arn:aws:acm:eu-central-1:111122223333:certificate/{IDS}", f"arn:aws:acm:ap-southeast-5:111122223333:certificate/{IDS}"],
+                       "arn:aws:iam::111122223333:server-certificate/signalbox"),
+    "HostedZoneId": (["Z1", "Z" + 31 * "A", "Z08123456ABCDEFGHIJK"], "/hostedzone/Z1"),
+    "PrivateVpcEndpoint": (["vpce-0123abcd", "vpce-0123456789abcdef0"], "vpce-svc-0123abcd"),
+}
+# What AWS refuses or permits by default: a table's units a second.
+TABLE_UNITS = 40_000
+
 # The gateway's responses: every type that API Gateway documents for a REST API, by our status.
 RESPONSES = {
     400: {"BAD_REQUEST_BODY", "BAD_REQUEST_PARAMETERS", "DEFAULT_4XX", "REQUEST_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"},
@@ -206,9 +226,13 @@ class Template(unittest.TestCase):
         self.assertEqual(stack.properties("WebAclAssociation"), {
             "ResourceArn": f"arn:aws:apigateway:{REGION}::/restapis/{stack.named('Api')}/stages/{stack.named('ApiStage')}", "WebACLArn": stack.named("WebAcl.Arn")})
         group = stack.named("FirewallLogGroup.Arn").removesuffix(":*")
-        self.assertEqual(stack.properties("FirewallLogging")["LogDestinationConfigs"], [group])
+        logging = stack.properties("FirewallLogging")
+        self.assertEqual((logging["ResourceArn"], logging["LogDestinationConfigs"]), (stack.named("WebAcl.Arn"), [group]))
+        self.assertEqual(logging["LoggingFilter"], {"DefaultBehavior": "DROP", "Filters": [
+            {"Behavior": "KEEP", "Requirement": "MEETS_ANY", "Conditions": [{"ActionCondition": {"Action": "BLOCK"}}]}]}, "admitted requests are in the access log")
         self.assertTrue(stack.properties("FirewallLogGroup")["LogGroupName"].startswith("aws-waf-logs-"), "the firewall writes to no other group")
         self.assertEqual((acl["DefaultAction"], acl["AssociationConfig"]), ({"Allow": {}}, {"RequestBody": {"API_GATEWAY": {"DefaultSizeInspectionLimit": "KB_64"}}}))
+        self.assertEqual([r["Priority"] for r in acl["Rules"]], [0, 1, 2], "AWS refuses two rules of one priority")
         actions = {r["Name"]: r.get("OverrideAction") or {a: v["CustomResponse"]["ResponseCode"] for a, v in r["Action"].items()} for r in acl["Rules"]}
         self.assertEqual(actions, {"body-size": {"Block": 400}, "rate": {"Block": 429}, "known-bad-inputs": {"None": {}}})
         size, rate, _ = (r["Statement"] for r in acl["Rules"])
@@ -247,7 +271,8 @@ class Template(unittest.TestCase):
                 }, name)
                 built = {"BuildMethod": "makefile", "ContextPath": {"Fn::Sub": "infra/release/${Architecture}"}}
                 self.assertEqual(stack.resources[name]["Metadata"], stack.resources[name]["Metadata"] | built, name)
-                self.assertEqual(stack.properties(f"{name}DeploymentGroup")["DeploymentConfigName"], "CodeDeployDefault.LambdaCanary10Percent5Minutes")
+                group = stack.properties(f"{name}DeploymentGroup")
+                self.assertEqual((group["DeploymentConfigName"], group["ServiceRoleArn"]), ("CodeDeployDefault.LambdaCanary10Percent5Minutes", stack.named("DeploymentRole.Arn")))
 
     def test_gateway_hands_requests_to_the_functions(self):
         stack = Stack()
@@ -275,6 +300,9 @@ class Template(unittest.TestCase):
             if resource in stack.resources:
                 self.assertIn(stack.resolve(output["Value"]), (stack.named(resource), stack.named(f"{resource}.Arn")), name)
         self.assertEqual(stack.resolve(stack.outputs["ApiBaseUrl"]["Value"]), f"https://{ALL['DomainName']}/api/v1")
+        self.assertEqual(Stack().resolve(stack.outputs["ApiBaseUrl"]["Value"]), f"https://{STACK}-Api.execute-api.{REGION}.amazonaws.com/{STACK}-ApiStage/api/v1")
+        moved = Stack(NextSealingKeyArn="arn:next")
+        self.assertEqual([moved.resolve(moved.outputs[name]["Value"]) for name in ("SealingKeyArn", "OwnSealingKeyArn")], ["arn:next", stack.named("SealingKey.Arn")])
         for name in stack.of_type("AWS::Logs::MetricFilter"):
             self.assertEqual(stack.properties(name)["MetricTransformations"][0]["MetricNamespace"], f"Signalbox/{STACK}", name)
         json.loads(stack.properties("Dashboard")["DashboardBody"])
@@ -343,8 +371,8 @@ class Template(unittest.TestCase):
         for settings in stack.properties("ApiStage")["MethodSettings"]:
             self.assertEqual({n: v for n, v in settings.items() if n not in rate}, {"LoggingLevel": "ERROR", "DataTraceEnabled": False})
         redacted = stack.properties("FirewallLogging")["RedactedFields"]
-        for field in ({"SingleHeader": {"Name": "authorization"}}, {"SingleHeader": {"Name": "idempotency-key"}}, {"UriPath": {}}, {"QueryString": {}}):
-            self.assertIn(field, redacted)
+        secret = [{"SingleHeader": {"Name": name}} for name in ("authorization", "cookie", "idempotency-key", "x-api-key")]
+        self.assertEqual(sorted(map(str, redacted)), sorted(map(str, [*secret, {"UriPath": {}}, {"QueryString": {}}])))
         # A sampled request shows its headers: AWS redacts only the logs.
         self.assertEqual(set(re.findall(r'"SampledRequestsEnabled": (\w+)', json.dumps(stack.properties("WebAcl")))), {"false"})
 
@@ -362,6 +390,7 @@ class Template(unittest.TestCase):
                         allowed = stack.properties(table)["OnDemandThroughput"][ceiling]
                         needed = {r: times * own.get(r, own["* *"]) * u[load].get(table, (0, 0))[which] for r, u in units.items()}
                         each = ", ".join(f"{need:,} for {route}" for route, need in needed.items() if need)
+                        self.assertLessEqual(allowed, TABLE_UNITS, f"{table}: AWS refuses a higher {ceiling} until the account's quota is raised")
                         self.assertLessEqual(sum(needed.values()), allowed, (
                             f"{name}: {table} needs {sum(needed.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
                             "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond, CreatesPerSecond or DeletesPerSecond"))
@@ -394,6 +423,22 @@ class Template(unittest.TestCase):
         self.assertEqual(" ".join(sorted(optional)), OPTIONAL)
         for given, there in ({}, False), (ALL, True):
             self.assertEqual({name for name, condition in optional.items() if Stack(**given).holds(condition) != there}, set())
+
+    def test_patterns(self):
+        patterns = {name: p["AllowedPattern"] for name, p in source()["Parameters"].items() if "AllowedPattern" in p}
+        self.assertEqual(set(patterns), set(VALUES))
+        for name, (legal, wrong) in VALUES.items():
+            self.assertEqual([value for value in [*legal, wrong] if re.fullmatch(patterns[name], value)], legal, name)
+            self.assertEqual(re.fullmatch(patterns[name], "") is None, name == "StageName", f"{name} can be left out")
+
+    def test_rules(self):
+        domain, private = {"DomainName": "a.io", "HostedZoneId": "Z1"}, {"PrivateVpcEndpoint": "vpce-0123abcd"}
+        certificate = {"CertificateArn": VALUES["CertificateArn"][0][0]}
+        for given, broken in (({}, set()), (certificate, set()), (private, set()), (domain | certificate, set()), (domain, {"DomainNeedsCertificate"}),
+                              (private | domain | certificate, {"PrivateHasNoDomain"})):
+            stack = Stack(**given)
+            self.assertEqual({name for name, rule in source()["Rules"].items() if stack.holds(rule["RuleCondition"])
+                              and not all(stack.holds(a["Assert"]) for a in rule["Assertions"])}, broken, given)
 
     def test_calls_that_can_open_or_stop_a_key_are_reported(self):
         """No judge of policies asks for EventBridge, CloudWatch and SNS."""
