@@ -75,7 +75,8 @@ def translate(template: dict | None = None, **parameters: str) -> dict:
     for resource in template["Resources"].values():
         resource.get("Properties", {}).pop("CodeUri", None)
     # The source suppresses one check; the translation must pass it.
-    template["Resources"]["AccessLogGroup"].pop("Metadata", None)
+    for group in ("AccessLogGroup", "ExecutionLogGroup"):
+        template["Resources"][group].pop("Metadata", None)
     logging.disable(logging.WARNING)
     # `load` returns managed policies by name. The template names none.
     with IN_REGION:
