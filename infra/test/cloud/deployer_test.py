@@ -26,8 +26,8 @@ import stack
 from account import ROOT
 from checks import CHECKS
 from runbook import PAGES, sections
-from template_test import ALL
-from stack import ACCOUNT, REGION, SOURCE, STACK, Stack, environments
+from template_test import ALL, STATEMENTS
+from stack import ACCOUNT, REGION, SOURCE, STACK, Stack, environments, source
 
 
 # The ARN of a resource, beside those of stack.ARNS: {x} is a property of it, {id} the name that CloudFormation makes.
@@ -84,7 +84,7 @@ ADMINISTRATORS = [r".* (kms:PutKeyPolicy|s3:(Delete|Put)BucketPolicy|iam:DeleteR
 # The policies of each role; the longest value of each gap. ACM takes no longer domain than DNS.
 ROLES = {"boundary": ["boundary"], "deployer": ["deployer"], "service": ["service-api", "service-data"],
          "administer": ["service-api", "service-data", "administer"], "verifier": ["verifier"]}
-LONGEST = {"ACCOUNT": 12, "REGION": 14, "REST_ID": 10, "SEALING_KEY": 36, "STORAGE_KEY": 36, "DOMAIN": 253, "ZONE": 32, "STACK": stack.LONGEST}
+LONGEST = {"ACCOUNT": 12, "REGION": 14, "REST_ID": 10, "SEALING_KEY": 36, "STORAGE_KEY": 36, "DOMAIN": 253, "ZONE": 32, "BOUNDARY": 128, "ARTIFACTS": 63, "STACK": stack.LONGEST}
 # IAM's limits without white space: of a role's inline policies together, and of a managed policy.
 INLINE, MANAGED = {"deployer", "verifier"}, 6_144
 
@@ -94,7 +94,7 @@ OWN = re.compile(r"[:/_-](STACK(-|/|$)|(REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|Z
 NOT_OURS = {
     "boundary": {"arn:aws:kms:REGION:ACCOUNT:key/*", "arn:aws:kms:REGION:*:key/*"},
     "deployer": {"arn:aws:cloudformation:REGION:aws:transform/Serverless-2016-10-31", "arn:aws:cloudformation:REGION:ACCOUNT:stack/aws-sam-cli-managed-default/*",
-                 "arn:aws:s3:::aws-sam-cli-managed-default-*"},
+                 "arn:aws:s3:::ARTIFACTS"},
     "service": {"arn:aws:apigateway:REGION::/account", "arn:aws:apigateway:REGION::/domainnames", "arn:aws:codedeploy:REGION:ACCOUNT:deploymentconfig:CodeDeployDefault.*",
                 "arn:aws:iam::ACCOUNT:role/aws-service-role/*", "arn:aws:route53:::change/*", "arn:aws:wafv2:REGION:ACCOUNT:regional/managedruleset/*"},
     "verifier": {"arn:aws:apigateway:REGION::/account"},
@@ -179,7 +179,8 @@ class Deployment(unittest.TestCase):
     def denied(self, role: str, calls: dict[str, list]) -> list[str]:
         """The names of the calls that a role's policies deny; their gaps are filled for the stack of Calls."""
         gaps = {"ACCOUNT": ACCOUNT, "REGION": REGION, "STACK": STACK, "DOMAIN": ALL["DomainName"], "ZONE": ALL["HostedZoneId"]} | {
-            "REST_ID": f"{STACK}-Api", "SEALING_KEY": f"{STACK}-SealingKey", "STORAGE_KEY": f"{STACK}-StorageKey"}
+            "REST_ID": f"{STACK}-Api", "SEALING_KEY": f"{STACK}-SealingKey", "STORAGE_KEY": f"{STACK}-StorageKey",
+            "BOUNDARY": f"boundary-{STACK}", "ARTIFACTS": "aws-sam-cli-managed-default-*"}
         filled = [json.loads(re.sub("|".join(gaps), lambda gap: gaps[gap[0]], json.dumps(self.files[name]))) for name in ROLES[role]]
         judged = subprocess.run(["node", "policies/judge.mjs"], cwd=ROOT / "infra/test/cloud", check=True, stdout=subprocess.PIPE, text=True,
                                 input=json.dumps({"account": ACCOUNT, "policies": filled, "calls": calls}))
@@ -244,6 +245,48 @@ class Deployment(unittest.TestCase):
             for name in Stack(**ALL).of_type(kind):
                 self.assertLessEqual(stack.LONGEST, room - min(len(name), room // 2), name)
         self.assertIn(f"at most {stack.LONGEST} lower-case letters", PAGES["deploy"])
+
+
+class Parameters(unittest.TestCase):
+    """Each parameter there and back, in a stack with everything: what the pipeline cannot change stands on the page."""
+
+    VALUES = ALL | {f"{name}RoleArn": f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("Rewrap", "Router")} | {
+        "NextSealingKeyArn": f"arn:aws:kms:{REGION}:{ACCOUNT}:key/next", "PermissionsBoundaryArn": f"arn:aws:iam::{ACCOUNT}:policy/b", "PrivateVpcEndpoint": "vpce-1"}
+
+    def test_the_page_names_what_the_service_role_cannot_change(self):
+        Deployment.setUpClass()
+        calls, parameters = Calls(), source()["Parameters"]
+        others = re.compile("|".join([*UNUSED, r"\w+LogGroup .* logs:(Delete|Put)ResourcePolicy"]))  # no group has a policy of its own
+        guarded = {r.rpartition("/")[2] for s in STATEMENTS if s["Effect"] == "Deny" and s["Resource"] != "*" for r in s["Resource"]}
+        changes, opened = {}, set()
+        for name, parameter in parameters.items():
+            default = str(parameter["Default"])
+            value = self.VALUES.get(name) or next(v for v in map(str, parameter.get("AllowedValues", [1, 2])) if v != default)
+            without, there = self.resources(name, default), self.resources(name, value)
+            changed = {n for n in without.keys() | there.keys() if without.get(n) != there.get(n)}
+            changes[name] = {(verb, n) for n in changed for verb in self.verbs(without.get(n), there.get(n))}
+            opened |= {name for _ in changed & guarded}
+        self.assertTrue(all(changes.values()))
+
+        def cannot(role: str) -> set[str]:
+            denied = {(verb, name.split()[0]) for verb in ("create", "update", "delete") for name in Deployment().denied(role, calls.made({verb})) if not others.match(name)}
+            return {name for name, changed in changes.items() if changed & denied}
+
+        named = [set(re.findall(r"`(\w+)[`=]", re.search(part, PAGES["deploy"])[0])) & parameters.keys() for part in (r"(?ms)^## As an administrator\n.*?```", "For a replacement, .*")]
+        self.assertEqual([cannot("service"), opened], named)
+        self.assertEqual(cannot("administer"), {"GatewayLoggingRole"})
+
+    def resources(self, name: str, value: str) -> dict:
+        s = Stack(**self.VALUES) if name != "DeploymentPreference" else Stack(**self.VALUES, **{name: value})  # the transform resolves that one
+        s._parameters[name] = value
+        return {n: (r["Type"], s.properties(n)) for n, r in s.resources.items() if "Condition" not in r or s.holds(r["Condition"])}
+
+    def verbs(self, before, after) -> set[str]:
+        """What CloudFormation does to a resource, there and back."""
+        kind, properties = before or after
+        fixed = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema.get("createOnlyProperties", [])
+        replaced = not (before and after) or any(before[1].get(p) != after[1].get(p) for p in (f.rpartition("/")[2] for f in fixed))
+        return {"create", "delete"} if replaced else {"update"}
 
 
 class Pages(unittest.TestCase):
