@@ -73,6 +73,7 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 	put := s.put(d)
 	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal, // the proof that it was written
 	})
 	// The id is fresh: if it is taken, an earlier attempt of the SDK was applied and its
 	// response lost.
@@ -189,6 +190,7 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerpri
 			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: s.remember(record{
 				PK: string(id), Fingerprint: fingerprint, Workspace: d.Workspace, Credential: d.ID, Response: string(response),
 			})}},
+			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		})
 		if err == nil {
 			return Remembered{}, nil

@@ -44,6 +44,17 @@ func TestALostResponseIsNotAReplay(t *testing.T) {
 	}
 }
 
+// A response of success that is not the write's own must not become a 201.
+func TestAnotherCallsResponseIsNoProof(t *testing.T) {
+	f := newFixture(t)
+	f.faults.Inject(faults.Rule{Operation: "PutItem", Fault: faults.Pretend(http.StatusOK, `{"Item":{}}`)})
+	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Fault: faults.Pretend(http.StatusOK, `{"Item":{}}`)})
+	_, onceErr := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), fingerprint, []byte("{}"))
+	if err := f.store.Create(t.Context(), f.newDraft()); err == nil || onceErr == nil || len(f.stored()) > 0 {
+		t.Errorf("%v, %v; %d credentials are stored", err, onceErr, len(f.stored()))
+	}
+}
+
 // An unreadable record may belong to this same request: it is neither replayed nor
 // overwritten, and storing is not tried again.
 func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {

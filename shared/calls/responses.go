@@ -79,8 +79,8 @@ func refuseMalformedResponse(ctx context.Context, in middleware.DeserializeInput
 	return out, metadata, err
 }
 
-// lacksMember reports whether a page lacks its list, a count its capacity, or a batch one of
-// its tables, and whether a page is followed by itself: a paginator would read it for ever.
+// lacksMember reports whether a page lacks its list, a count or a write the capacity that it
+// asked for, or a batch one of its tables, and whether a page is followed by itself: a paginator would read it for ever.
 func lacksMember(input, output any) bool {
 	switch out := output.(type) {
 	case *dynamodb.QueryOutput:
@@ -100,6 +100,12 @@ func lacksMember(input, output any) bool {
 				return true
 			}
 		}
+	case *dynamodb.PutItemOutput: // it has no member of its own: any object would pass for it
+		in, ok := input.(*dynamodb.PutItemInput)
+		return ok && in.ReturnConsumedCapacity != "" && !hasUnits(out.ConsumedCapacity)
+	case *dynamodb.TransactWriteItemsOutput:
+		in, ok := input.(*dynamodb.TransactWriteItemsInput)
+		return ok && in.ReturnConsumedCapacity != "" && (len(out.ConsumedCapacity) == 0 || !hasUnits(&out.ConsumedCapacity[0]))
 	}
 	return false
 }

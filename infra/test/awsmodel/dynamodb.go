@@ -264,10 +264,14 @@ func (in *write) apply(w *World) (any, error) {
 		return nil, err
 	}
 	e.commit()
+	out := object{}
 	if returned := project(e.item, e.paths); updated && len(returned) > 0 {
-		return object{"Attributes": returned}, nil
+		out["Attributes"] = returned
 	}
-	return object{}, nil
+	if in.ReturnConsumedCapacity != "" {
+		out["ConsumedCapacity"] = object{"TableName": in.TableName, "CapacityUnits": 1}
+	}
+	return out, nil
 }
 
 // effect is the effect of a write.
@@ -328,8 +332,17 @@ func (e effect) commit() {
 }
 
 type transactWriteItems struct {
-	TransactItems      []map[string]input // each with one write, by its kind
-	ClientRequestToken string
+	TransactItems          []map[string]input // each with one write, by its kind
+	ClientRequestToken     string
+	ReturnConsumedCapacity string
+}
+
+// done is the response of success.
+func (in *transactWriteItems) done() object {
+	if in.ReturnConsumedCapacity == "" {
+		return object{}
+	}
+	return object{"ConsumedCapacity": []object{{"TableName": in.writes()[0].TableName, "CapacityUnits": 2}}}
 }
 
 const tokenPrefix = "token/"
@@ -356,7 +369,7 @@ func (in *transactWriteItems) apply(w *World) (any, error) {
 		if !reflect.DeepEqual(earlier, in.TransactItems) {
 			return nil, refusal("IdempotentParameterMismatchException", "The provided client token was used with different parameters")
 		}
-		return object{}, nil
+		return in.done(), nil
 	}
 	var (
 		effects []effect
@@ -387,7 +400,7 @@ func (in *transactWriteItems) apply(w *World) (any, error) {
 		e.commit()
 	}
 	w.tokens[in.ClientRequestToken] = in.TransactItems
-	return object{}, nil
+	return in.done(), nil
 }
 
 // Cancelled is DynamoDB's error for a transaction that it cancelled, with a reason for

@@ -160,6 +160,10 @@ func answer(operation string, request []byte) string {
 	case operation == "GenerateDataKey":
 		const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 		return `{"KeyId":"` + asked.KeyID + `","CiphertextBlob":"` + key + `","Plaintext":"` + key + `"}`
+	case operation == "PutItem":
+		return `{"ConsumedCapacity":{"CapacityUnits":1}}`
+	case operation == "TransactWriteItems":
+		return `{"ConsumedCapacity":[{"CapacityUnits":2}]}`
 	default:
 		return `{}`
 	}
