@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -57,30 +57,23 @@ func (c config) checkEnvoy(envoy any) error {
 	all.addIf(!gets("x-signalbox-provider"), "allowed_upstream_headers of /open lacks x-signalbox-provider")
 	user := strings.ToLower(c.UserIDHeader)
 	all.addIf(user != "" && !slices.Contains(valuesOf(valuesOf(envoy, "allowed_headers"), "exact"), any(user)), "allowed_headers of /plan lacks %s, the user_id_header", user)
-	for _, authorizer := range valuesOf(opens, "cluster") {
-		at := with(clusters, "name", authorizer)
-		var addresses []string
-		for _, address := range valuesOf(at, "socket_address") {
-			addresses = append(addresses, fmt.Sprintf("%v:%v", valuesOf(address, "address"), valuesOf(address, "port_value")))
-		}
-		for _, path := range valuesOf(valuesOf(at, "pipe"), "path") {
-			addresses = append(addresses, fmt.Sprintf("unix:%v", path))
-		}
-		listen := strings.NewReplacer("[", "", "]", "").Replace(strings.Join(addresses, ", "))
-		all.addIf(listen != c.Listen, "the cluster %v is at %q, and listen is %q", authorizer, listen, c.Listen)
-		all.addIf(!each(at, "max_connections", func(n int) bool { return n+16 <= c.MaxConnections }), "max_connections of the cluster %v must leave 16 of router.yaml's", authorizer)
+	at := with(clusters, "name", "signalbox_authorizer")
+	addresses := valuesOf(valuesOf(at, "pipe"), "path")
+	for _, address := range valuesOf(at, "socket_address") {
+		addresses = append(addresses, net.JoinHostPort(fmt.Sprint(valuesOf(address, "address")...), fmt.Sprint(valuesOf(address, "port_value")...)))
 	}
-	body := int(c.MaxBodyBytes)
+	all.addIf(!slices.Contains(addresses, any(strings.TrimPrefix(c.Listen, "unix:"))), "the cluster signalbox_authorizer is at %v, and listen is %s", addresses, c.Listen)
+	body := c.MaxBodyBytes
 	for _, name := range []string{"max_request_bytes", "request_body_buffer_limit"} {
-		all.addIf(!each(envoy, name, func(n int) bool { return n == body }), "each %s must be max_body_bytes, %d", name, body)
+		isOther := func(v any) bool { return fmt.Sprint(v) != fmt.Sprint(body) }
+		all.addIf(slices.ContainsFunc(valuesOf(envoy, name), isOther), "each %s must be max_body_bytes, %d", name, body)
 	}
-	all.addIf(!slices.Contains(valuesOf(envoy, "start"), any(body+1)), "the route for 413 must start at %d", body+1)
-	all.addIf(c.OutageStatus >= 500 || !slices.Contains(valuesOf(listeners, "default_value"), any(c.OutageStatus)), "outage_status %d: Envoy drops the body of a 5xx, so set 424, which a mapper makes 503", c.OutageStatus)
-	all.addIf(!each(envoy, "per_try_timeout", func(n int) bool { return 6*time.Duration(n)*time.Second <= c.PlanAge }), "plan_age must last for six attempts of per_try_timeout")
-	all.addIf(!slices.Contains(valuesOf(listeners, "codec_type"), any("HTTP1")), "the clients' listener lacks codec_type: HTTP1")
-	tls := valuesOf(listeners, "common_tls_context")
-	protocols := valuesOf(tls, "alpn_protocols")
-	all.addIf(len(protocols) != len(tls) || slices.ContainsFunc(protocols, func(p any) bool { return fmt.Sprint(p) != "[http/1.1]" }), "TLS for clients needs alpn_protocols: [http/1.1]")
+	all.addIf(len(with(envoy, "start", body+1)) == 0, "the route for 413 must start at %d", body+1)
+	all.addIf(c.OutageStatus >= 500 || len(with(listeners, "default_value", c.OutageStatus)) == 0, "outage_status %d: Envoy drops the body of a 5xx, so set 424, which a mapper makes 503", c.OutageStatus)
+	all.addIf(len(with(listeners, "codec_type", "HTTP1")) == 0, "the clients' listener lacks codec_type: HTTP1")
+	for _, tls := range valuesOf(listeners, "common_tls_context") {
+		all.addIf(fmt.Sprint(valuesOf(tls, "alpn_protocols")) != "[[http/1.1]]", "TLS for clients needs alpn_protocols: [http/1.1]")
+	}
 	return errors.Join(all...)
 }
 
@@ -119,21 +112,4 @@ func with(in any, name string, value any) (all []any) {
 		}
 	}
 	return all
-}
-
-// numbers returns the numbers that members of that name begin with, also of 600s and 1024Mi.
-func numbers(in any, name string) (all []int) {
-	for _, value := range valuesOf(in, name) {
-		var n int
-		if _, err := fmt.Sscan(fmt.Sprint(value), &n); err == nil {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-// each reports whether there are such numbers, and all are right.
-func each(in any, name string, isRight func(int) bool) bool {
-	all := numbers(in, name)
-	return len(all) > 0 && !slices.ContainsFunc(all, func(n int) bool { return !isRight(n) })
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -81,14 +82,13 @@ func TestConfig(t *testing.T) {
 		"paths: {/openai/v1:=paths: {/openai/*:":                       `"/openai/*" is not a path`,
 		"/anthropic/v1: [messages]}=/anthropic/v1: [chat]}":            `"chat" is not one of`,
 		"/openai: [responses]=/../openai: [responses]":                 `"/../openai" is not a path`,
-		"      key: api_key=      no_region: api.openai.com":           "document: key is missing",
-		"      region: region=      url: region":                       "region and regions belong together",
-		"      url: endpoint_url=":                                     "either url or region",
+		"      key: api_key=      no_region: api.openai.com":           "document: it needs key",
+		"      region: region=      url: region":                       "document: it needs key",
+		"      url: endpoint_url=":                                     "document: it needs key",
+		"session_token: sessionToken=no_region: bedrock.amazonaws.com": "document: it needs key",
 		"regions: [us, eu,=regions: [us.evil/, eu,":                    `"us.evil/" is not one label`,
-		"hosts: ['*.api.openai.com']=hosts: [api.openai.com]":          "a region one with a *",
-		"hosts: ['*.api.openai.com']=hosts: ['*.com']":                 `"*.com" is not a name`,
-		"'*.openai.azure.com'='*.OpenAI.azure.com'":                    `"*.OpenAI.azure.com" is not a name`,
-		"session_token: sessionToken=no_region: bedrock.amazonaws.com": "AWS's keys need a region",
+		"hosts: ['*.api.openai.com']=hosts: [api.openai.com]":          "one host with a *",
+		"hosts: ['*.api.openai.com']=hosts: ['*.com']":                 `"*.com" is not a host`,
 	} {
 		from, to, _ := strings.Cut(change, "=")
 		changed := strings.Replace(example, from, to, 1)
@@ -118,14 +118,12 @@ func TestCheck(t *testing.T) {
 		{"header: x-api-key", "header: x-new-key", "/open lacks x-new-key, the header of anthropic"},
 		{"header: x-api-key", "header: user-agent", "a client's own would reach anthropic"},
 		{"  anthropic:\n", "  mistral:\n  anthropic:\n", "no cluster has the name mistral"},
-		{"listen: 127.0.0.1:9180", "listen: 127.0.0.1:9181", `at "127.0.0.1:9180", and listen is "127.0.0.1:9181"`},
+		{"listen: 127.0.0.1:9180", "listen: 127.0.0.1:9181", "is at [127.0.0.1:9180], and listen is 127.0.0.1:9181"},
 		{"listen: 127.0.0.1:9180", "listen: unix:/run/router.sock", "and listen is"},
 		{"max_body_bytes: 4194304", "max_body_bytes: 4194305", "the route for 413 must start at 4194306"},
 		{"max_body_bytes: 4194304", "max_body_bytes: 1000", "each max_request_bytes must be max_body_bytes, 1000"},
-		{"max_connections: 1024", "max_connections: 527", "must leave 16"},
 		{"outage_status: 424", "", "outage_status 503"},
 		{"user_id_header: x-signalbox-user", "user_id_header: x-user", "lacks x-user"},
-		{"plan_age: 1h", "plan_age: 59m", "per_try_timeout"},
 		{"  amazon-bedrock:", "  bedrock:", "router.yaml: "},
 		{"codec_type: HTTP1", "codec_type: AUTO", "codec_type: HTTP1"},
 		{"common_http_protocol_options:\n", "common_tls_context: {alpn_protocols: [h2, http/1.1]}\n          common_http_protocol_options:\n", "alpn_protocols"},
@@ -143,6 +141,17 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s for %s: %v", c.to, c.from, err)
 		}
 	}
+}
+
+// numbers returns the numbers that members of that name begin with, also of 600s and 1024Mi.
+func numbers(in any, name string) (all []int) {
+	for _, value := range valuesOf(in, name) {
+		var n int
+		if _, err := fmt.Sscan(fmt.Sprint(value), &n); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // Settings of envoy.yaml, or of the deployments, that must agree.
@@ -175,6 +184,8 @@ func TestPairsOfSettings(t *testing.T) {
 	for what, holds := range map[string]bool{
 		"a body before its caller is known fits into the buffer": slices.ContainsFunc(valuesOf(envoy, "end"), func(v any) bool { n, ok := v.(int); return ok && n-1 <= least("per_connection_buffer_limit_bytes")/4 }),
 		"the defaults are the example's":                         short.MaxBodyBytes == c.MaxBodyBytes && short.PlanAge == c.PlanAge && short.MaxConnections == c.MaxConnections,
+		"a plan lives for six attempts":                          int(c.PlanAge.Seconds()) >= 6*greatest("per_try_timeout"),
+		"an Envoy leaves the authorizer 16 connections":          slices.Min(breakers)+16 <= c.MaxConnections,
 		"a stream may be silent for as long as an attempt":       least("stream_idle_timeout") > greatest("per_try_timeout"),
 		"the authorizer answers before Envoy gives it up":        decided < greatest("max_interval") && decided < greatest("timeout"),
 		"Envoy keeps connections longer than an ALB":             slices.Min(numbers(valuesOf(envoy, "listeners"), "idle_timeout")) > 60,

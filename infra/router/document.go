@@ -97,14 +97,15 @@ func (p *providerConfig) read(ctx context.Context, text []byte, call, model stri
 	if d.URL != "" {
 		t, err = d.endpoint(members, call, model)
 	} else {
-		t, err = d.regional(members)
+		t.path, err = p.path(call)
 		if err == nil {
-			t.path, err = p.path(call)
+			t.host, err = d.regional(members[d.Region])
 		}
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return target{}, err
+	}
+	switch {
 	case d.AccessKeyID != "":
 		credentials := aws.Credentials{AccessKeyID: members[d.AccessKeyID], SecretAccessKey: members[d.Key], SessionToken: members[d.SessionToken]}
 		t.key, err = bedrockKey(ctx, credentials, members[d.Region], time.Now())
@@ -117,7 +118,7 @@ func (p *providerConfig) read(ctx context.Context, text []byte, call, model stri
 	return t, err
 }
 
-// members returns the members of the document, or of the element for the model.
+// members returns the members of the document, or of its element for the model.
 func (d *document) members(text []byte, model string) (map[string]string, error) {
 	all := make([]map[string]string, 1)
 	var err error
@@ -151,11 +152,8 @@ func (d *document) checkMembers(members map[string]string) error {
 		required = append(required, d.SessionToken)
 	}
 	for name, value := range members {
-		if !slices.Contains(known, name) {
-			return refuseDocument("member", "it has a member other than %s", strings.Join(known, ", "))
-		}
-		if value == "" {
-			return refuseDocument("member", "%s is empty", name)
+		if !slices.Contains(known, name) || value == "" {
+			return refuseDocument("member", "one is empty, or is not one of %s", strings.Join(known, ", "))
 		}
 	}
 	for _, name := range required {
@@ -172,15 +170,14 @@ func named(names ...string) []string {
 }
 
 // regional returns the host of the document's region.
-func (d *document) regional(members map[string]string) (target, error) {
-	region := members[d.Region]
-	switch {
-	case region == "" && d.NoRegion != "":
-		return target{host: d.NoRegion}, nil
-	case !slices.Contains(d.Regions, region):
-		return target{}, refuseDocument("region", "%s must be one of %s", d.Region, strings.Join(d.Regions, ", "))
+func (d *document) regional(region string) (string, error) {
+	if region == "" && d.NoRegion != "" {
+		return d.NoRegion, nil
 	}
-	return target{host: strings.Replace(d.Hosts[0], "*", region, 1)}, nil
+	if !slices.Contains(d.Regions, region) {
+		return "", refuseDocument("region", "%s must be one of %s", d.Region, strings.Join(d.Regions, ", "))
+	}
+	return strings.Replace(d.Hosts[0], "*", region, 1), nil
 }
 
 var (
@@ -272,32 +269,28 @@ var (
 // check adds the problems of a provider's paths and document.
 func (p *providerConfig) check(name string, all *problems) {
 	all.addIf(p.Plain != "" && p.Plain != plainRefused, "providers: %q: plain: must be %s, or left out", name, plainRefused)
-	p.Paths.check(fmt.Sprintf("providers: %q: paths", name), false, all)
+	p.Paths.check(name, false, all)
 	d := p.Document
 	if d == nil {
 		return
 	}
-	at := fmt.Sprintf("providers: %q: document", name)
-	all.addIf(d.Key == "", "%s: key is missing", at)
-	all.addIf((d.URL == "") == (d.Region == ""), "%s: either url or region is needed", at)
-	all.addIf((d.URL == "") != (len(d.Paths) == 0), "%s: url and paths belong together", at)
-	all.addIf((d.Region == "") != (len(d.Regions) == 0), "%s: region and regions belong together", at)
-	all.addIf(d.AccessKeyID != "" && (d.URL != "" || d.NoRegion != ""), "%s: AWS's keys need a region", at)
-	all.addIf(len(d.Hosts) == 0 || d.Region != "" && (len(d.Hosts) > 1 || !strings.Contains(d.Hosts[0], "*")), "%s: hosts: a url needs at least one, and a region one with a *", at)
+	isURL, isRegion := d.URL != "" && len(d.Paths) > 0 && len(d.Hosts) > 0, d.Region != "" && len(d.Regions) > 0 && len(d.Hosts) == 1 && strings.Contains(d.Hosts[0], "*")
+	all.addIf(d.Key == "" || isURL == isRegion || isURL && d.Region+d.AccessKeyID != "" || isRegion && d.URL != "" || d.AccessKeyID != "" && d.NoRegion != "",
+		"providers: %q: document: it needs key, hosts, and either url and paths, or region, regions and one host with a *", name)
 	for _, host := range append(named(d.NoRegion), d.Hosts...) {
-		all.addIf(!isHost.MatchString(host), "%s: hosts: %q is not a name in lower case with two labels behind its *", at, host)
+		all.addIf(!isHost.MatchString(host), "providers: %q: document: %q is not a host in lower case with two labels behind its *", name, host)
 	}
 	for _, region := range d.Regions {
-		all.addIf(!isLabel.MatchString(region), "%s: regions: %q is not one label of a host", at, region)
+		all.addIf(!isLabel.MatchString(region), "providers: %q: document: %q is not one label of a host", name, region)
 	}
-	d.Paths.check(at+": paths", true, all)
+	d.Paths.check(name, true, all)
 }
 
-func (p paths) check(at string, mayHaveStar bool, all *problems) {
-	for base, under := range p {
-		all.addIf(!isBase.MatchString(base) || strings.Contains(base, "*") && !mayHaveStar, "%s: %q is not a path such as /openai/v1", at, base)
-		for _, call := range under {
-			all.addIf(!slices.Contains(served, call), "%s: %q is not one of %s", at, call, strings.Join(served, ", "))
+func (p paths) check(name string, mayHaveStar bool, all *problems) {
+	for base, calls := range p {
+		all.addIf(!isBase.MatchString(base) || strings.Contains(base, "*") && !mayHaveStar, "providers: %q: %q is not a path such as /openai/v1", name, base)
+		for _, call := range calls {
+			all.addIf(!slices.Contains(served, call), "providers: %q: %q is not one of %s", name, call, strings.Join(served, ", "))
 		}
 	}
 }
@@ -324,24 +317,17 @@ func showDocument(ctx context.Context, file string, args []string, in io.Reader,
 		return err
 	}
 	stored := secret.New(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
-	defer stored.Wipe()
-	hasCall := false
+	refused := 0
 	for _, call := range served {
 		to, err := p.target(ctx, stored, call, *model)
+		line := fmt.Sprintf("https://%s%s", cmp.Or(to.host, "HOST.OF.ENVOYS.CLUSTER"), cmp.Or(to.path, "/v1/"+call))
 		if err != nil {
-			refused := refusalOf(err)
-			fmt.Fprintf(out, "%-17s refused: %s: %v\n", call, refused.reason, cmp.Or(refused.cause, errors.New("the provider has no such call")))
-			continue
+			refused++
+			line = fmt.Sprintf("refused: %v %v", err, cmp.Or(refusalOf(err).cause, errors.New("by the provider's paths")))
 		}
-		hasCall = true
-		if to.host == "" {
-			fmt.Fprintf(out, "%-17s the host of the cluster %s, %s\n", call, *provider, cmp.Or(to.path, "/v1/"+call))
-			continue
-		}
-		to.key.Wipe() // a copy
-		fmt.Fprintf(out, "%-17s https://%s%s\n", call, to.host, cmp.Or(to.path, "/v1/"+call))
+		fmt.Fprintf(out, "%-17s %s\n", call, line)
 	}
-	if !hasCall {
+	if refused == len(served) {
 		return errors.New("no call can be served with this key")
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -162,6 +161,10 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		"moved": {func(f *fixture, c byok.Credential) {
 			f.change(t, c, func(row kit.Row) { row["account"] = other })
 		}, routing.ErrUnreadable},
+		"workspace damaged": {func(f *fixture, _ byok.Credential) {
+			key := kit.Key("workspace#"+string(f.workspace), "workspace")
+			kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", kit.Number("2"))
+		}, routing.ErrUnreadable},
 		"workspace deleted": {func(f *fixture, _ byok.Credential) { f.tenant.DeleteWorkspace(t, f.workspace) }, routing.ErrNoWorkspace},
 	} {
 		f := newFixture(t)
@@ -277,57 +280,6 @@ func TestARefusedKeyCostsLittle(t *testing.T) {
 				t.Errorf("%s: refusal %d made %d reads, want %d", name, n+1, got, want)
 			}
 		}
-	}
-}
-
-// An attempt is served by the first step of the plan as of now that is not tried. The tried
-// steps are those before the attempt in the first plan.
-func TestNext(t *testing.T) {
-	a, b, c, d := routing.Step{Credential: "a"}, routing.Step{Credential: "b"}, routing.Step{}, routing.Step{Credential: "d"}
-	made := []routing.Step{a, b, c}
-	for name, test := range map[string]struct {
-		now  []routing.Step
-		want []routing.Step // of the attempts
-	}{
-		"unchanged":          {made, made},
-		"the first is gone":  {[]routing.Step{b, c}, []routing.Step{b, b, c}},
-		"the second is gone": {[]routing.Step{a, c}, []routing.Step{a, c, c}},
-		"superseded":         {[]routing.Step{a, d, c}, []routing.Step{a, d, d}},
-		"none is left":       {[]routing.Step{a}, []routing.Step{a}},
-		"a new one is first": {[]routing.Step{d, a, b, c}, []routing.Step{d, d, d}},
-	} {
-		var got []routing.Step
-		for n := range made {
-			step, ok := routing.Plan{Steps: test.now}.Next(func(s routing.Step) bool { return slices.Contains(made[:n], s) })
-			if ok {
-				got = append(got, step)
-			}
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
-	}
-}
-
-// Another attempt does not help if the workspace holds more than a page, or cannot be read.
-func TestAWorkspaceOfMoreThanAPageIsRefused(t *testing.T) {
-	f := newFixture(t)
-	c := f.store(t, byok.Settings{})
-	rows := kit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}
-	row := rows.Get(t, kit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID)))
-	row["name"] = kit.Text(strings.Repeat("n", 350_000))
-	for range 4 { // an engine may end a page after the row that passes 1 MB
-		id := string(ids.New[ids.Credential]())
-		row["id"], row["sk"] = kit.Text(id), kit.Text("credential#"+id)
-		rows.Put(t, row)
-	}
-	if _, err := f.plan(t, f.hash); !errors.Is(err, routing.ErrTooMany) || errors.Is(err, routing.ErrUnavailable) {
-		t.Errorf("got %v", err)
-	}
-	key := kit.Key("workspace#"+string(f.workspace), "workspace")
-	kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", kit.Number("2"))
-	if _, err := f.plan(t, f.hash); !errors.Is(err, routing.ErrUnreadable) || errors.Is(err, routing.ErrUnavailable) {
-		t.Errorf("a damaged one: %v", err)
 	}
 }
 
