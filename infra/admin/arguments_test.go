@@ -64,15 +64,15 @@ func TestTheAccountMayComeFirst(t *testing.T) {
 	parser, err := kong.New(new(commandLine), append(options(), kong.NoDefaultHelp())...)
 	kit.Must(t, err)
 	for line, want := range map[string]string{
-		"--audit-file F --account A key list":   "--audit-file F key list --account A",
-		"--account A key list":                  "key list --account A",
-		"--account=A --json key list":           "--json key list --account=A",
-		"--json --workspace W --account A x y":  "--json x y --workspace W --account A",
-		"key list --account A":                  "key list --account A",
-		"--account A credential find -- -x":     "credential find --account A -- -x",
-		"-- --account A":                        "-- --account A",
-		"--account":                             "--account",
-		"-ojson --account A key list --limit 2": "-ojson key list --limit 2 --account A",
+		"--audit-file F --account A key list":  "--audit-file F key list --account A",
+		"--account A key list":                 "key list --account A",
+		"--account=A --json key list":          "--json key list --account=A",
+		"--json --workspace W --account A x y": "--json x y --workspace W --account A",
+		"key list --account A":                 "key list --account A",
+		"--account A credential find -- -x":    "credential find --account A -- -x",
+		"-- --account A":                       "-- --account A",
+		"--account":                            "--account",
+		"-q --account A key list --limit 2":    "-q key list --limit 2 --account A",
 	} {
 		if got := arguments.Reorder(strings.Fields(line), parser.Model.Flags); strings.Join(got, " ") != want {
 			t.Errorf("%q became %q, want %q", line, got, want)
@@ -97,7 +97,7 @@ func TestNoUsageErrorRepeatsASecret(t *testing.T) {
 	dir := t.TempDir()
 	for _, words := range []string{
 		"SECRET", "SECRET list", "key SECRET", "help SECRET", "account list SECRET", "--SECRET", "-SECRET", "--SECRET=1",
-		"account list -oSECRET", "account list --output=SECRET", "account list --json=SECRET", "account list --limit SECRET",
+		"account list -qSECRET", "account list --audit-file=SECRET", "account list --json=SECRET", "account list --limit SECRET",
 		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key create k --expires-at=SECRET", "key disable SECRET",
 		"job show /SECRET", "file delete SECRET", "file upload SECRET", "credential show SECRET", "credential list --workspace SECRET",
 		"credential list --provider openai,SECRET", "credential plan --model m --provider openai --api-key-hash SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",

@@ -66,8 +66,8 @@ func TestListsFitTheTerminal(t *testing.T) {
 			" 11111111-2222-49 Nightly batch of the research team openai active 11111111 11111111 90m sk-...efgh 7 - -",
 		80: "ID NAME PROVIDER STATE WORKSPACE ACCOUNT AGE 11111111-2222-43 n openai active 11111111 11111111 3d" +
 			" 11111111-2222-49 Nightly batch of … openai active 11111111 11111111 90m" +
-			"Not shown for want of room: LABEL, ORDER, FLAGS, ONLY FOR (-o json has everything).",
-		5: "ID 11111111-2222-43 11111111-2222-49" + "Not shown for want of room: NAME, PROVIDER, STATE, WORKSPACE, ACCOUNT, AGE, LABEL, ORDER, FLAGS, ONLY FOR (-o json has everything).",
+			"Not shown for want of room: LABEL, ORDER, FLAGS, ONLY FOR (--json has everything).",
+		5: "ID 11111111-2222-43 11111111-2222-49" + "Not shown for want of room: NAME, PROVIDER, STATE, WORKSPACE, ACCOUNT, AGE, LABEL, ORDER, FLAGS, ONLY FOR (--json has everything).",
 	} {
 		var shown strings.Builder
 		notes := ""

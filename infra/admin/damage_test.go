@@ -213,16 +213,16 @@ func TestADamagedRowIsListedAsBroken(t *testing.T) {
 		{"workspace list --state broken", d.engines.Tables.Access, kit.Key("workspace#"+second, "workspace")},
 		{"job list --status broken", d.engines.Tables.SyncJobs, kit.Key("job#" + job)},
 	} {
-		if before := d.must(strings.Fields("-o json " + c.list)...); before != "[]" {
+		if before := d.must(strings.Fields("--json " + c.list)...); before != "[]" {
 			t.Errorf("admin %s: %s before the damage", c.list, before)
 		}
 		d.table(c.table).Set(t, c.row, "v", kit.Number("2"))
-		if shown := d.must(strings.Fields("-o json " + c.list)...); strings.Count(shown, `"broken"`) != 1 {
+		if shown := d.must(strings.Fields("--json " + c.list)...); strings.Count(shown, `"broken"`) != 1 {
 			t.Errorf("admin %s: %s, want one broken row", c.list, shown)
 		}
 	}
 	d.table(d.engines.Tables.SyncJobs).Set(t, kit.Key("job#"+job), "account", &types.AttributeValueMemberBOOL{})
-	if shown := d.must("-o", "json", "job", "list"); !strings.Contains(shown, `{"account_id":null,"id":"`+job) {
+	if shown := d.must("--json", "job", "list"); !strings.Contains(shown, `{"account_id":null,"id":"`+job) {
 		t.Errorf("a job without an account: %s", shown)
 	}
 }

@@ -187,7 +187,9 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 		return "it is not known which credentials allow this key: " + exit.Sentence(err, exit.Failed)
 	}
 	keys, _ := s.registry.ListKeys(ctx, key.Account) // without them it warns of every list
-	younger, _ := split(keys, func(k auth.Key) bool { return k.Hash != key.Hash && !k.CreatedAt.Before(key.CreatedAt) && stateOf(k, s.now()) == active })
+	younger, _ := split(keys, func(k auth.Key) bool {
+		return k.Hash != key.Hash && !k.CreatedAt.Before(key.CreatedAt) && stateOf(k, s.now()) == active
+	})
 	var names []string
 	for _, c := range found.credentials {
 		if slices.Contains(c.AllowedAPIKeyHashes, key.Hash) && !slices.ContainsFunc(younger, func(k auth.Key) bool { return slices.Contains(c.AllowedAPIKeyHashes, k.Hash) }) {

@@ -50,8 +50,8 @@ type commandLine struct {
 	Local     *string     `xor:"target" placeholder:"DIR" help:"Work on the local server whose state is in DIR. It must be running. Without --local and --stack: the stack that SIGNALBOX_STACK names, else DIR .local."`
 	Stack     *string     `xor:"target" placeholder:"NAME" help:"Work on the deployed stack NAME, with the AWS credentials of your environment."`
 	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
-	JSON      bool        `name:"json" help:"Write JSON for scripts instead of tables; errors too, as {\"error\":{\"message\":…}} on standard error."`
-	Output    string      `short:"o" enum:"table,json,yaml" default:"table" placeholder:"FORMAT" help:"Write a table, JSON as with --json, or YAML. JSON and YAML have whole ids and hashes, and all times."`
+	JSON      bool        `name:"json" xor:"form" help:"Write JSON for scripts instead of tables, with whole ids and hashes and all times; errors too, as {\"error\":{\"message\":…}} on standard error."`
+	Quiet     bool        `short:"q" xor:"form" help:"Write only the ids or hashes of what is shown, whole, one a line."`
 	Limit     int         `placeholder:"N" help:"List N rows at most; 0 means all."`
 	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON. A terminal then gets one line for all of them."`
 

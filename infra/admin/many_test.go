@@ -248,7 +248,7 @@ func TestAnAccountIsPartlySuspended(t *testing.T) {
 		{"account#" + string(d.account), "account"}: "not suspended, but its account is", {"key#" + d.hashes[0], "key"}: "suspended, but its account is not",
 	} {
 		d.set(access, row[0], row[1], "suspended", &types.AttributeValueMemberBOOL{Value: true})
-		checked := d.want(exit.Uncertain, "restore", "check", "-o", "json").stdout
+		checked := d.want(exit.Uncertain, "restore", "check", "--json").stdout
 		if got := d.states(); !strings.HasPrefix(got, "partly suspended") || !strings.Contains(checked, `"`+problem) || !strings.Contains(checked, "admin account disable") {
 			t.Errorf("%s: %s; %s", row, got, checked)
 		}

@@ -106,7 +106,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	plan := routing.NewPlan(stored, routing.Request{
 		Model: c.Model, APIKeyHash: ids.KeyHash(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
 	})
-	if s.out.ForScripts() {
+	if s.out.JSON {
 		return s.out.Encode(viewPlan(plan))
 	}
 	return output.List(s.out, rowsOf(plan, stored), "step", "provider", "uses", "label", "why not")

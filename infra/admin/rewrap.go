@@ -261,7 +261,7 @@ func (r *rewrapRun) showCounts(found map[arguments.KeyARN]int) error {
 
 func (v rewrapResult) show(o output.Writer) error {
 	v.Failures, v.Took = len(v.Failed), time.Duration(v.Seconds*float64(time.Second)).Round(time.Second/10)
-	if err := output.One(o, v); err != nil || o.ForScripts() || len(v.Failed) == 0 {
+	if err := output.One(o, v); err != nil || o.JSON || len(v.Failed) == 0 {
 		return err
 	}
 	return output.List(o, v.Failed, "credential", "workspace", "reason")

@@ -136,7 +136,7 @@ func Reorder(args []string, flags []*kong.Flag) []string {
 	withValue := []string{"--account", "--workspace"}
 	for _, flag := range flags {
 		if !flag.IsBool() {
-			withValue = append(withValue, "--"+flag.Name, "-"+string(flag.Short))
+			withValue = append(withValue, "--"+flag.Name)
 		}
 	}
 	var moved []string
@@ -166,17 +166,15 @@ func Reorder(args []string, flags []*kong.Flag) []string {
 
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
 func AsksForJSON(args []string) (asks bool) {
-	for i, arg := range args {
+	for _, arg := range args {
 		if value, ok := strings.CutPrefix(arg, "--json="); ok {
 			arg = "--json=" + strings.ToLower(value) // as kong does
 		}
 		switch arg {
-		case "--json", "--json=true", "--json=1", "--json=yes", "--output=json", "-ojson":
+		case "--json", "--json=true", "--json=1", "--json=yes":
 			asks = true
 		case "--json=false", "--json=0", "--json=no":
 			asks = false
-		case "--output", "-o":
-			asks = asks || slices.Equal(args[i+1:min(i+2, len(args))], []string{"json"})
 		}
 	}
 	return asks
@@ -205,7 +203,7 @@ func Hide(err error, message string, args []string) string {
 }
 
 // without hides the text that the message shares with the argument. The message may
-// repeat a part of the argument, such as an element of a list or the value in -oVALUE, with
+// repeat a part of the argument, such as an element of a list, with
 // %s or %q, and in lower case. Short matches stay, because most are the message's own words.
 func without(message, arg string) string {
 	const few = 11

@@ -32,7 +32,7 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
 		rows = rows[:o.Limit]
 	}
-	if o.ForScripts() {
+	if o.JSON {
 		if rows == nil {
 			rows = []T{}
 		}
@@ -40,6 +40,14 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 	}
 	if len(rows) == 0 {
 		o.Note("Nothing was found.")
+		return nil
+	}
+	if o.Quiet {
+		for _, row := range rows {
+			if _, err := fmt.Fprintln(o.To, idOf(row)); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	var all []column
@@ -56,7 +64,7 @@ func List[T any](o Writer, rows []T, titles ...string) error {
 		return err
 	}
 	if left := across(all[len(shown):], 0); len(left) > 0 {
-		o.Note("Not shown for want of room: %s (-o json has everything).", strings.Join(left, ", "))
+		o.Note("Not shown for want of room: %s (--json has everything).", strings.Join(left, ", "))
 	}
 	return nil
 }

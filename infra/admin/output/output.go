@@ -14,14 +14,12 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 )
 
 type Writer struct {
 	To io.Writer
-	// JSON and YAML are for scripts. Without them there are tables and sentences.
-	JSON, YAML bool
+	// JSON is for scripts. Without it there are tables and sentences. Quiet leaves only ids.
+	JSON, Quiet bool
 	// Width is the number of columns of the terminal; 0 if there is none.
 	Width int
 	// Now is the time from which lists count ages.
@@ -32,17 +30,18 @@ type Writer struct {
 	Note  func(format string, args ...any)
 }
 
-// ForScripts reports whether a script reads the results.
-func (o Writer) ForScripts() bool { return o.JSON || o.YAML }
-
 // Line is a line of a card.
 type Line struct{ Title, Text string }
 
 // One shows one value as a card, or encodes it for scripts. The card has a line for each
 // field with the tag `title`, and then the lines of more.
 func One(o Writer, row any, more ...Line) error {
-	if o.ForScripts() {
+	if o.JSON {
 		return o.Encode(row)
+	}
+	if o.Quiet {
+		_, err := fmt.Fprintln(o.To, idOf(row))
+		return err
 	}
 	var lines []Line
 	for field, value := range reflect.ValueOf(row).Fields() {
@@ -56,6 +55,17 @@ func One(o Writer, row any, more ...Line) error {
 		}
 	}))
 	return err
+}
+
+// idOf is the id or hash of a row, or what it shows first.
+func idOf(row any) string {
+	v := reflect.ValueOf(row)
+	for _, name := range []string{"ID", "Hash"} {
+		if id := v.FieldByName(name); id.IsValid() {
+			return Printable(cell(id))
+		}
+	}
+	return Printable(cell(v.Field(0)))
 }
 
 func cell(v reflect.Value) string {
@@ -87,14 +97,15 @@ func Aligned(write func(io.Writer)) string {
 
 // Say writes a sentence for people, and the value for scripts.
 func (o Writer) Say(value any, format string, args ...any) error {
-	if o.ForScripts() {
+	if o.JSON {
 		return o.Encode(value)
 	}
 	_, err := fmt.Fprintln(o.To, Sentence(fmt.Sprintf(format, args...)))
 	return err
 }
 
-// Encode writes a value as JSON, in one line, or as YAML.
+// Encode writes a value as JSON, in one line. It escapes every character that could move a
+// terminal's cursor.
 func (o Writer) Encode(value any) error {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
@@ -102,26 +113,8 @@ func (o Writer) Encode(value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	written := escaped(encoded.String())
-	if o.YAML {
-		converted, err := yaml.JSONToYAML(written)
-		if err != nil {
-			return err
-		}
-		// YAML has characters that move a terminal's cursor unescaped. JSON is YAML, too.
-		if bytes.Equal(converted, escaped(string(converted))) {
-			written = converted
-		}
-	}
-	_, err := o.To.Write(written)
-	return err
-}
-
-// escaped returns the same JSON. It escapes every character that could move a terminal's
-// cursor, or that YAML refuses.
-func escaped(encoded string) []byte {
 	var safe []byte
-	for _, r := range encoded {
+	for _, r := range encoded.String() {
 		switch {
 		case r == '\n' || unicode.IsPrint(r):
 			safe = utf8.AppendRune(safe, r)
@@ -132,7 +125,8 @@ func escaped(encoded string) []byte {
 			safe = fmt.Appendf(safe, `\u%04x`, r)
 		}
 	}
-	return safe
+	_, err := o.To.Write(safe)
+	return err
 }
 
 // Count is a number with its noun, in singular or plural.
