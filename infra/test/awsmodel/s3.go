@@ -2,6 +2,7 @@ package awsmodel
 
 import (
 	"cmp"
+	"crypto/md5" //nolint:gosec // S3's own ETag
 	"crypto/rand"
 	"encoding/xml"
 	"errors"
@@ -175,7 +176,7 @@ func (in putObject) applyTo(b *bucket) (any, error) {
 		return nil, failedPrecondition()
 	}
 	v := b.add(in.key, Version{Body: slices.Clone(in.content)})
-	header := http.Header{}
+	header := http.Header{"Etag": {fmt.Sprintf(`"%x"`, md5.Sum(in.content))}} //nolint:gosec // S3's own ETag
 	if b.versioning == "Enabled" {
 		header.Set("X-Amz-Version-Id", v.ID)
 	}

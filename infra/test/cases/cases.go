@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // Act is a request to a function (World.Request), or a command of the operator.
@@ -304,11 +305,14 @@ func (p *player) judge(v verdict) seen {
 		for _, problem := range real.problems {
 			got.problems = append(got.problems, "on engines: "+problem)
 		}
+		if v.fault.is(lastsTwoSeconds) { // as many calls as random pauses allow
+			real.plan.calls = got.plan.calls
+		}
 		for what, both := range map[string][2]string{
 			"results": {got.result, real.result}, "stored": {got.stored, real.stored}, "calls": {fmt.Sprint(got.plan.calls), fmt.Sprint(real.plan.calls)},
 		} {
 			if both[0] != both[1] {
-				got.problems = append(got.problems, fmt.Sprintf("%s differ: on the model\n%s\non engines\n%s", what, both[0], both[1]))
+				got.problems = append(got.problems, fmt.Sprintf("the worlds differ in %s (-model +engines):\n%s", what, gocmp.Diff(both[0], both[1])))
 			}
 		}
 	}
@@ -460,7 +464,7 @@ func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result
 			want = append(want, then)
 		}
 		if ends := append(slices.Clone(b.Ends), p.alone(b)); !slices.Contains(ends, done[0].Result.Text) {
-			w.Broken("result", "%s ends in %q, want %q", b.Act.Name, done[0].Result.Text, ends)
+			w.Broken("result", "%s ends in %q, want %q: %v", b.Act.Name, done[0].Result.Text, ends, done[0].Result.Shown)
 		}
 	}
 	if !slices.Contains(want, r.Text) {

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"signalbox.dev/infra/test/kit"
 )
 
 // dump is all that is stored, without what differs between two runs: ids, hashes, times and
@@ -26,7 +24,7 @@ func (w *World) dump() string {
 	return strings.Join(append(lines, fmt.Sprintf("file %+v", o)), "\n")
 }
 
-var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9]{10,}|\d{4}-\d\d-\d\dT[^"]*`)
+var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{64}|[0-9]{9,}|[A-Z2-7]{26}|\d{4}-\d\d-\d\dT[^"]*`)
 
 func shown(v types.AttributeValue) string {
 	switch v := v.(type) {
@@ -50,9 +48,9 @@ func shown(v types.AttributeValue) string {
 			all = append(all, shown(element))
 		}
 		return "[" + strings.Join(all, " ") + "]"
+	case *types.AttributeValueMemberBOOL:
+		return fmt.Sprint(v.Value)
 	default:
-		return fmt.Sprintf("%T %+v", v, v)
+		return fmt.Sprintf("%T", v)
 	}
 }
-
-var _ = kit.Marker
