@@ -174,7 +174,7 @@ endif
 
 .PHONY: prove-dry-run
 prove-dry-run: $(BUILD)/admin node ## Play a stack's life on an engine that nobody here wrote, with the real SAM and AWS CLIs (needs Python)
-	@infra/test/cloud/rehearse
+	@cd infra/test/cloud && . ./tools.sh && engine_tools && exec "$$engines/python" -B rehearsal.py
 
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 

@@ -86,8 +86,8 @@ def translate(template: dict | None = None, **parameters: str) -> dict:
 
 
 @functools.cache  # a translation takes a second
-def _translated(given: frozenset) -> dict:
-    return translate(**dict(given))
+def _translated(template: str, given: frozenset) -> dict:
+    return translate(json.loads(template), **dict(given))
 
 
 KEPT = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::S3::Bucket"}
@@ -118,7 +118,7 @@ class Stack:
     pseudo = PSEUDO
 
     def __init__(self, template: dict | None = None, **given: str):
-        template = translate(template, **given) if template else _translated(frozenset(given.items()))
+        template = _translated(json.dumps(template), frozenset(given.items()))
         self.resources, self.outputs = template["Resources"], template["Outputs"]
         self._conditions = template["Conditions"]
         self._parameters = {

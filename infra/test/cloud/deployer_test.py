@@ -308,8 +308,15 @@ class Pages(unittest.TestCase):
             self.assertIn(name, named)
             self.assertNotEqual(Stack(**named).resources, Stack(**named | {name: value}).resources, f"{override} changes nothing")
 
-    def test_names_are_defined_before_they_are_used(self):
-        self.assertIn("\nhas() {", sections("deploy")["The shell"], "As an administrator names it")
+    def test_zsh_runs_no_comment_of_a_block(self):
+        """At the prompt of macOS's shell # begins no comment: nothing stands before one, and it has only words that no shell acts on."""
+        tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+        blocks = [(page, block) for page in tracked.stdout.split() for block in re.findall(r"(?ms)^ *```sh\n(.*?)^ *```$", (ROOT / page).read_text())]
+        self.assertGreater(len(blocks), 20)
+        for page, block in blocks:
+            for line in re.sub(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", "", block).splitlines():
+                self.assertNotRegex(line, r"\S.*\s#", page)
+                self.assertRegex(line, r"^ *([^# ]|# [\w ,.:/-]+$|$)", page)
 
     def test_a_role_that_exists_gets_the_new_trust(self):
         role = re.search(r"(?ms)^role\(\) .*?; }$", sections("deploy")["From GitHub"])[0]
@@ -378,16 +385,14 @@ class Pipeline(unittest.TestCase):
 
     def test_the_stack_is_the_one_of_samconfig(self):
         (step,) = [s for s in self.jobs["commit"]["steps"] if s.get("id") == "stack"]
-        config = (SOURCE.parent / "samconfig.toml").read_text().replace("signalbox-", "another-")
         with tempfile.TemporaryDirectory() as folder:
-            (pathlib.Path(folder) / "samconfig.toml").write_text(config)
-            for environment, name in (("default", "another-dev"), ("staging", "another-staging"), ("prod", "another-prod")):
-                output = pathlib.Path(folder) / environment
-                subprocess.run(["bash", "-euc", step["run"]], cwd=folder, check=True, env=os.environ | {"CONFIG_ENV": environment, "GITHUB_OUTPUT": str(output)})
-                self.assertEqual(output.read_text(), f"stack={name}\n")
-        named = [s for job in self.jobs.values() for s in job.get("steps", []) if re.search("sam deploy|make verify", s.get("run", ""))]
-        self.assertEqual([s["env"]["STACK"] for s in named], ["${{ needs.commit.outputs.stack }}"] * 2)
-        self.assertEqual(named[1]["run"], 'make verify STACK="$STACK"')
+            pathlib.Path(folder, "samconfig.toml").write_text((SOURCE.parent / "samconfig.toml").read_text().replace("signalbox-", "another-"))
+            for environment in ("default", "staging", "prod"):
+                subprocess.run(["bash", "-euc", step["run"]], cwd=folder, check=True, env=os.environ | {"CONFIG_ENV": environment, "GITHUB_OUTPUT": "out"})
+            self.assertEqual(pathlib.Path(folder, "out").read_text().split(), ["stack=another-dev", "stack=another-staging", "stack=another-prod"])
+        named = [(s["env"]["STACK"], re.search(r' (--s3-prefix "\$STACK"|STACK="\$STACK")$', s["run"]) is not None)
+                 for job in self.jobs.values() for s in job.get("steps", []) if re.search("sam deploy|make verify", s.get("run", ""))]
+        self.assertEqual(named, [("${{ needs.commit.outputs.stack }}", True)] * 2)
 
     def test_credentials_of_each_job(self):
         roles = {(job, self.jobs[job]["environment"]): [i["role-to-assume"] for i in inputs] for job, inputs in self.uses("aws-actions/configure-aws-credentials").items()}

@@ -34,7 +34,7 @@ LACKS = {
 
 AWS = """#!/bin/bash
 exec 3<>"/dev/tcp/127.0.0.1/$AWS_CLI"
-printf '%s\\0' $# "$PWD" "$SCRATCH" "$@" >&3
+printf '%s\\0' $(($# + 1)) "$SCRATCH" "$@" >&3
 read -r code <&3
 if [ $code != 0 ] && ! grep -qE '^(usage|Error parsing)' "$SCRATCH/err" && lacks=$(grep -- "^$1 $2 " "$SCRATCH/lacks"); then echo "${lacks#"$1 $2 "}"; exit 0; fi
 cat "$SCRATCH/err" >&2
