@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,10 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/local/child/childtest"
-	"signalbox.dev/infra/local/server"
-	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/client"
 	"signalbox.dev/shared/auth"
@@ -201,91 +194,4 @@ func TestAKillLosesNothing(t *testing.T) {
 		_ = cmd.Wait()
 	}
 	_ = next()
-}
-
-// killer is a proxy between functions and engines. It kills a function whose n-th call has
-// been answered, so the function never gets this response.
-type killer struct {
-	*testing.T
-
-	left map[string]*atomic.Int64 // how many calls of the function are left
-}
-
-// through returns endpoints by which the function reaches the engines.
-func (k *killer) through(to awsclients.Engines, function string, _ template.Resources) (awsclients.Engines, error) {
-	left := &atomic.Int64{}
-	k.left[function] = left
-	for _, endpoint := range []*string{&to.DynamoDB, &to.KMS, &to.S3} {
-		engine := strings.TrimPrefix(*endpoint, "http://")
-		server := httptest.NewServer(&httputil.ReverseProxy{
-			ErrorLog: log.New(io.Discard, "", 0), // a killed function has closed its connection
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.Out.URL.Scheme, r.Out.URL.Host = "http", engine
-				r.Out.Host = r.In.Host // the signature covers it
-			},
-			ModifyResponse: func(r *http.Response) error {
-				if r.Request.Header.Get("Authorization") != "" && left.Add(-1) == 0 {
-					k.kill(function)
-				}
-				return nil
-			},
-		})
-		k.Cleanup(server.Close)
-		*endpoint = server.URL
-	}
-	return to, nil
-}
-
-// kill kills every instance of the function.
-func (k *killer) kill(function string) {
-	var killed []int
-	for _, pid := range childtest.Of(k, os.Getpid()) {
-		if strings.HasSuffix(childtest.Program(pid), function+"/bootstrap") {
-			killed = append(killed, pid)
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
-		}
-	}
-	childtest.AwaitEnd(k, killed)
-}
-
-// A function that is killed between two of its calls answers 500 in the envelope, and a
-// repeated request finishes.
-func TestAFunctionIsKilledBetweenTwoCalls(t *testing.T) {
-	t.Parallel()
-	k, state := &killer{t, map[string]*atomic.Int64{}}, filepath.Join(t.TempDir(), "state")
-	running, err := server.Start(t.Context(), server.Options{
-		Root: "../..", State: state, Through: k.through, Parameters: map[string]string{"DeleteBurst": "10000"},
-	})
-	kit.Must(t, err)
-	t.Cleanup(func() { kit.Must(t, running.Close()) })
-	l := newLoad(t, state)
-	for function, ask := range map[string]func() client.Request{ // mustBeStored repeats each
-		"CreateByokKeyFunction": func() client.Request {
-			name := string(ids.NewFile())
-			l.creates[name] = 0
-			return l.create(name)
-		},
-		"DeleteFileFunction": func() client.Request {
-			f := ids.NewFile()
-			l.stack.Bucket().Put(t, files.Key(l.Workspace, f), "content")
-			l.files[f] = 0
-			return l.delete(f)
-		},
-	} {
-		for calls := int64(1); ; calls++ {
-			k.left[function].Store(calls)
-			got, err := ask().Send(t.Context())
-			kit.Must(t, err)
-			if k.left[function].Swap(0) > 0 { // it has fewer calls
-				if calls < 4 || got.Status >= http.StatusBadRequest {
-					t.Errorf("%s got %d after %d calls", function, got.Status, calls-1)
-				}
-				break
-			}
-			if _, err := got.Is(t, http.StatusInternalServerError).Failure(); err != nil {
-				t.Errorf("%s, killed after call %d: %v", function, calls, err)
-			}
-		}
-	}
-	l.mustBeStored(t)
 }
