@@ -105,17 +105,18 @@ func (p *providerConfig) read(ctx context.Context, text []byte, call, model stri
 	if err != nil {
 		return target{}, err
 	}
-	switch {
-	case d.AccessKeyID != "":
-		credentials := aws.Credentials{AccessKeyID: members[d.AccessKeyID], SecretAccessKey: members[d.Key], SessionToken: members[d.SessionToken]}
-		t.key, err = bedrockKey(ctx, credentials, members[d.Region], time.Now())
-	default:
-		t.key = secret.New([]byte(members[d.Key]))
-		if !byok.FormOf(t.key.Reveal()).FitsHeader() {
-			err = refuseDocument("member", "%s: it cannot be sent in a header", d.Key)
+	for _, name := range named(d.Key, d.AccessKeyID, d.SessionToken) {
+		if value := members[name]; value != "" && !byok.FormOf([]byte(value)).FitsHeader() {
+			return target{}, refuseDocument("member", "%s cannot be sent in a header", name)
 		}
 	}
-	return t, err
+	if d.AccessKeyID != "" {
+		credentials := aws.Credentials{AccessKeyID: members[d.AccessKeyID], SecretAccessKey: members[d.Key], SessionToken: members[d.SessionToken]}
+		t.key, err = bedrockKey(ctx, credentials, members[d.Region], time.Now())
+		return t, err
+	}
+	t.key = secret.New([]byte(members[d.Key]))
+	return t, nil
 }
 
 // members returns the members of the document, or of its element for the model.

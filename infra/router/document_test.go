@@ -79,6 +79,7 @@ openai chat/completions [{"api_key":"k","region":"eu"}] document_json
 amazon-bedrock embeddings ABSK-plain unknown_call
 amazon-bedrock embeddings {$K,"region":"eu-west-1"} unknown_call
 amazon-bedrock messages {$K,"region":"global"} document_region
+amazon-bedrock messages {$K,"region":"eu-west-1","sessionToken":"t\r\nx"} document_member
 amazon-bedrock messages {$K,"sessionToken":"t"} document_region
 amazon-bedrock messages {"accessKeyId":"AKIDEXAMPLE","region":"eu-west-1"} document_member
 amazon-bedrock messages {"accessKeyId":"ASIAEXAMPLE","secretAccessKey":"s","region":"eu-west-1"} document_member
