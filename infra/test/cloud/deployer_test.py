@@ -308,12 +308,14 @@ class Pages(unittest.TestCase):
             self.assertIn(name, named)
             self.assertNotEqual(Stack(**named).resources, Stack(**named | {name: value}).resources, f"{override} changes nothing")
 
-    def test_zsh_runs_no_comment_of_a_block(self):
-        """At the prompt of macOS's shell # begins no comment: nothing stands before one, and it has only words that no shell acts on."""
+    def test_zsh_reads_a_block_as_bash_does(self):
+        """At the prompt of macOS's shell # begins no comment: nothing stands before one, and it has only words that no shell acts on.
+        There $NAME:r is $NAME without its extension."""
         tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
         blocks = [(page, block) for page in tracked.stdout.split() for block in re.findall(r"(?ms)^ *```sh\n(.*?)^ *```$", (ROOT / page).read_text())]
         self.assertGreater(len(blocks), 20)
         for page, block in blocks:
+            self.assertNotRegex(re.sub(r"'[^']*'", "", block), r"\$\w+:[A-Za-z&]", page)
             for line in re.sub(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", "", block).splitlines():
                 self.assertNotRegex(line, r"\S.*\s#", page)
                 self.assertRegex(line, r"^ *([^# ]|# [\w ,.:/-]+$|$)", page)
