@@ -109,14 +109,50 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 	return err
 }
 
-// transact writes all the items or none. All attempts have the same token, so an attempt
+// write is one write of a transaction, with its refusal.
+type write struct {
+	types.TransactWriteItem
+	// refusal is the error if the write's condition does not hold for the stored row, which is
+	// nil if there is none, or if the write does not ask for it. A write without a refusal has
+	// no condition that can fail.
+	refusal func(row map[string]types.AttributeValue) error
+}
+
+// refusing returns the write with this refusal.
+func (w write) refusing(err error) write {
+	w.refusal = func(map[string]types.AttributeValue) error { return err }
+	return w
+}
+
+// inputOf is the transaction of these writes.
+func inputOf(writes []write) *dynamodb.TransactWriteItemsInput {
+	in := new(dynamodb.TransactWriteItemsInput)
+	for _, w := range writes {
+		in.TransactItems = append(in.TransactItems, w.TransactWriteItem)
+	}
+	return in
+}
+
+// refusalOf returns the refusal of the first write whose condition does not hold. It leaves
+// any other error as it is.
+func refusalOf(err error, writes []write) error {
+	for i, w := range writes {
+		if row, unmet := calls.Unmet(err, i); unmet && w.refusal != nil {
+			return w.refusal(row)
+		}
+	}
+	return err
+}
+
+// transact makes all the writes or none. All attempts have the same token, so an attempt
 // after a lost response does not write again.
-func (r *Registry) transact(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
-	in := &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(rand.Text())}
-	return retryConflicts(ctx, doing, func() error {
+func (r *Registry) transact(ctx context.Context, doing string, writes ...write) error {
+	in := inputOf(writes)
+	in.ClientRequestToken = aws.String(rand.Text())
+	return refusalOf(retryConflicts(ctx, doing, func() error {
 		_, err := r.db.TransactWriteItems(ctx, in)
 		return err
-	})
+	}), writes)
 }
 
 // update makes one conditional change, or returns unmet if the condition does not hold.
@@ -152,21 +188,29 @@ func inConflict(err error) bool {
 }
 
 // put creates an item that must not exist yet.
-func (r *Registry) put(item any) types.TransactWriteItem {
-	return types.TransactWriteItem{Put: &types.Put{
+func (r *Registry) put(item any) write {
+	return write{TransactWriteItem: types.TransactWriteItem{Put: &types.Put{
 		TableName: &r.table, Item: calls.Encode(item),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
-	}}
+	}}}
+}
+
+func update(u *types.Update) write {
+	return write{TransactWriteItem: types.TransactWriteItem{Update: u}}
+}
+
+func check(c *types.ConditionCheck) write {
+	return write{TransactWriteItem: types.TransactWriteItem{ConditionCheck: c}}
 }
 
 // addEntry writes a list entry that must not exist yet.
-func (r *Registry) addEntry(at primaryKey) types.TransactWriteItem {
+func (r *Registry) addEntry(at primaryKey) write {
 	return r.put(newHeader(at))
 }
 
 // removeEntry removes a list entry, if it is there.
-func (r *Registry) removeEntry(at primaryKey) types.TransactWriteItem {
-	return types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}
+func (r *Registry) removeEntry(at primaryKey) write {
+	return write{TransactWriteItem: types.TransactWriteItem{Delete: &types.Delete{TableName: &r.table, Key: at.attributes()}}}
 }
 
 // workspaceEntry is the workspace's entry in the list of its account.

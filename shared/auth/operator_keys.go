@@ -67,24 +67,14 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	if !n.ExpiresAt.IsZero() {
 		row.ExpiresAt = n.ExpiresAt.Unix()
 	}
-	items := []types.TransactWriteItem{{ConditionCheck: r.accountActive(n.Account)}, r.put(row)}
+	writes := []write{r.accountActive(n.Account), r.put(row)}
 	if n.Workspace != "" {
-		items = append(items, types.TransactWriteItem{ConditionCheck: r.workspaceLives(n.Account, n.Workspace)})
+		writes = append(writes, r.workspaceLives(n.Account, n.Workspace))
 	}
 	for _, at := range row.entries() {
-		items = append(items, r.addEntry(at))
+		writes = append(writes, r.addEntry(at))
 	}
-	err := r.transact(ctx, "creating a key", items...)
-	if found, ok := calls.Unmet(err, 0); ok {
-		if found == nil {
-			return secret.Bytes{}, Key{}, ErrNoAccount
-		}
-		return secret.Bytes{}, Key{}, ErrSuspended
-	}
-	if found, ok := calls.Unmet(err, 2); ok { // the workspace's condition
-		return secret.Bytes{}, Key{}, whyNotLive(found, n.Account)
-	}
-	if err != nil {
+	if err := r.transact(ctx, "creating a key", writes...); err != nil {
 		return secret.Bytes{}, row.key(nil), err
 	}
 	return token, row.key(nil), nil
@@ -151,25 +141,18 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash ids.
 	if err != nil {
 		return err
 	}
-	items := []types.TransactWriteItem{{Update: &types.Update{
+	writes := []write{update(&types.Update{
 		TableName: &r.table, Key: keyAt(hash).attributes(),
 		UpdateExpression:    aws.String("SET disabled = :false"),
 		ConditionExpression: aws.String("account = :account"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":account": calls.Text(string(account)), ":false": &types.AttributeValueMemberBOOL{},
 		},
-	}}}
+	}).refusing(ErrNoKey)}
 	if row.Workspace != "" {
-		items = append(items, types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, row.Workspace)})
+		writes = append(writes, r.workspaceLives(account, row.Workspace))
 	}
-	err = r.transact(ctx, "enabling a key", items...)
-	if _, ok := calls.Unmet(err, 0); ok {
-		return ErrNoKey
-	}
-	if found, ok := calls.Unmet(err, 1); ok {
-		return whyNotLive(found, account)
-	}
-	return err
+	return r.transact(ctx, "enabling a key", writes...)
 }
 
 // DeleteKey removes the key and its entries in lists, all at once, or returns ErrNoKey. It
@@ -183,17 +166,14 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.
 		return ErrNoKey
 	}
 	owned, values := ownedBy(account)
-	items := []types.TransactWriteItem{{Delete: &types.Delete{
+	removal := write{TransactWriteItem: types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &r.table, Key: keyAt(hash).attributes(), ConditionExpression: &owned, ExpressionAttributeValues: values,
 	}}}
+	writes := []write{removal.refusing(ErrNoKey)}
 	for _, at := range found.row.entries() {
-		items = append(items, r.removeEntry(at))
+		writes = append(writes, r.removeEntry(at))
 	}
-	err = r.transact(ctx, "deleting a key", items...)
-	if _, ok := calls.Unmet(err, 0); ok {
-		return ErrNoKey
-	}
-	return err
+	return r.transact(ctx, "deleting a key", writes...)
 }
 
 // FindKey reads a key of any account, or returns ErrNoKey. It reads only the key's

@@ -212,9 +212,9 @@ func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, worksp
 // a list lacks may be half deleted.
 func (r *Registry) Relist(ctx context.Context, missing ItemKey) error {
 	row := missing.row()
-	there := types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+	there := check(&types.ConditionCheck{
 		TableName: &r.table, Key: row.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
-	}}
+	})
 	if row.SK == keySort {
 		there = r.disable(row)
 	}
@@ -222,28 +222,25 @@ func (r *Registry) Relist(ctx context.Context, missing ItemKey) error {
 }
 
 // repair runs the transaction, or returns ErrNeedless if a condition does not hold.
-func (r *Registry) repair(ctx context.Context, doing string, items ...types.TransactWriteItem) error {
-	err := r.transact(ctx, doing, items...)
-	for i := range items {
-		if _, ok := calls.Unmet(err, i); ok {
-			return ErrNeedless
-		}
+func (r *Registry) repair(ctx context.Context, doing string, writes ...write) error {
+	for i := range writes {
+		writes[i] = writes[i].refusing(ErrNeedless)
 	}
-	return err
+	return r.transact(ctx, doing, writes...)
 }
 
 // workspaceIsGone is the opposite of workspaceLives.
-func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) types.TransactWriteItem {
+func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) write {
 	gone := r.workspaceLives(account, id)
-	gone.ConditionExpression = aws.String("NOT (" + isLive + ")")
-	return types.TransactWriteItem{ConditionCheck: gone}
+	gone.ConditionCheck.ConditionExpression = aws.String("NOT (" + isLive + ")")
+	return gone
 }
 
 // disable disables the key of that row, if there is one.
-func (r *Registry) disable(at primaryKey) types.TransactWriteItem {
-	return types.TransactWriteItem{Update: &types.Update{
+func (r *Registry) disable(at primaryKey) write {
+	return update(&types.Update{
 		TableName: &r.table, Key: at.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
 		UpdateExpression:          aws.String("SET disabled = :true"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}},
-	}}
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/calls"
@@ -24,13 +23,10 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 	}
 	id := ids.New[ids.Workspace]()
 	err := r.transact(ctx, "creating a workspace",
-		types.TransactWriteItem{ConditionCheck: r.accountExists(account)},
+		r.accountExists(account).refusing(ErrNoAccount),
 		r.put(r.newWorkspace(account, id, name)),
 		r.addEntry(workspaceEntry(account, id)),
 	)
-	if _, ok := calls.Unmet(err, 0); ok {
-		return "", ErrNoAccount
-	}
 	return id, err
 }
 
@@ -38,19 +34,15 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 // workspace uses it, unless its API key is bound to one. SetDefaultWorkspace returns
 // ErrNoWorkspace or ErrWorkspaceDeleted.
 func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
-	err := r.transact(ctx, "setting the default workspace",
-		types.TransactWriteItem{ConditionCheck: r.workspaceLives(account, workspace)},
-		types.TransactWriteItem{Update: &types.Update{
+	return r.transact(ctx, "setting the default workspace",
+		r.workspaceLives(account, workspace),
+		update(&types.Update{
 			TableName: &r.table, Key: accountAt(account).attributes(),
 			UpdateExpression:          aws.String("SET default_workspace = :workspace"),
 			ConditionExpression:       aws.String("attribute_exists(pk)"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
-		}},
+		}),
 	)
-	if row, ok := calls.Unmet(err, 0); ok {
-		return whyNotLive(row, account)
-	}
-	return err
 }
 
 // FindWorkspace looks up a workspace of the account, also a deleted one. Without an id
@@ -87,32 +79,39 @@ func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name stri
 	}
 }
 
-func (r *Registry) accountExists(id ids.Account) *types.ConditionCheck {
-	return &types.ConditionCheck{
+func (r *Registry) accountExists(id ids.Account) write {
+	return check(&types.ConditionCheck{
 		TableName: &r.table, Key: accountAt(id).attributes(),
 		ConditionExpression: aws.String("attribute_exists(pk)"),
-	}
+	})
 }
 
-// accountActive is the condition that the account exists and is not suspended. Its failure
-// returns the stored row.
-func (r *Registry) accountActive(id ids.Account) *types.ConditionCheck {
-	active := r.accountExists(id)
+// accountActive is the condition that the account exists and is not suspended.
+func (r *Registry) accountActive(id ids.Account) write {
+	w := r.accountExists(id)
+	active := w.ConditionCheck
 	active.ConditionExpression = aws.String("attribute_exists(pk) AND (attribute_not_exists(suspended) OR suspended = :false)")
 	active.ExpressionAttributeValues = map[string]types.AttributeValue{":false": &types.AttributeValueMemberBOOL{}}
 	active.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-	return active
+	w.refusal = func(row map[string]types.AttributeValue) error {
+		if row == nil {
+			return ErrNoAccount
+		}
+		return ErrSuspended
+	}
+	return w
 }
 
-// workspaceLives is the condition that the workspace is live and the account's. Its
-// failure returns the stored row, for whyNotLive.
-func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) *types.ConditionCheck {
-	return &types.ConditionCheck{
+// workspaceLives is the condition that the workspace is live and the account's.
+func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) write {
+	w := check(&types.ConditionCheck{
 		TableName: &r.table, Key: workspaceAt(id).attributes(),
 		ConditionExpression:                 aws.String(isLive),
 		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": calls.Text(string(account)), ":v": calls.Number(itemVersion)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
+	})
+	w.refusal = func(row map[string]types.AttributeValue) error { return whyNotLive(row, account) }
+	return w
 }
 
 // whyNotLive is the error for a workspace that fails isLive. Other accounts get
@@ -164,59 +163,54 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 		if owner.DefaultWorkspace == workspace {
 			withoutDefault = r.clearDefault(account, workspace)
 		}
+		writes := []write{r.mark(account, workspace), withoutDefault.refusing(errOtherDefault)}
 		bounded, cancel := context.WithTimeout(ctx, DeletionDelay)
-		_, err = r.db.TransactWriteItems(bounded, &dynamodb.TransactWriteItemsInput{
-			TransactItems: []types.TransactWriteItem{{Update: r.mark(account, workspace)}, withoutDefault},
-		})
+		_, err = r.db.TransactWriteItems(bounded, inputOf(writes))
 		cancel()
-		if inConflict(err) && calls.Pause(ctx, attempt) == nil {
-			continue
-		}
-		if row, ok := calls.Unmet(err, 0); ok {
-			if why := whyNotLive(row, account); !errors.Is(why, ErrWorkspaceDeleted) {
-				return why
-			}
+		switch err = refusalOf(err, writes); {
+		case err == nil, errors.Is(err, ErrWorkspaceDeleted):
 			return nil
-		}
-		if _, ok := calls.Unmet(err, 1); ok {
-			continue // the default was changed since it was read
-		}
-		if err != nil {
+		case errors.Is(err, errOtherDefault), inConflict(err) && calls.Pause(ctx, attempt) == nil:
+		default:
 			return fmt.Errorf("deleting a workspace: %w", err)
 		}
-		return nil
 	}
 }
 
-func (r *Registry) mark(account ids.Account, workspace ids.Workspace) *types.Update {
-	lives := r.workspaceLives(account, workspace)
+// errOtherDefault means that the account's default workspace was changed since it was read.
+var errOtherDefault = errors.New("the default workspace was changed in between")
+
+func (r *Registry) mark(account ids.Account, workspace ids.Workspace) write {
+	w := r.workspaceLives(account, workspace)
+	lives := w.ConditionCheck
 	lives.ExpressionAttributeValues[":now"] = calls.Number(r.now().Unix())
-	return &types.Update{
+	w.ConditionCheck, w.Update = nil, &types.Update{
 		TableName: lives.TableName, Key: lives.Key,
 		UpdateExpression:                    aws.String("SET deleted_at = :now"),
 		ConditionExpression:                 lives.ConditionExpression,
 		ExpressionAttributeValues:           lives.ExpressionAttributeValues,
 		ReturnValuesOnConditionCheckFailure: lives.ReturnValuesOnConditionCheckFailure,
 	}
+	return w
 }
 
 // clearDefault removes the account's default workspace, if it is this one.
-func (r *Registry) clearDefault(account ids.Account, workspace ids.Workspace) types.TransactWriteItem {
-	return types.TransactWriteItem{Update: &types.Update{
+func (r *Registry) clearDefault(account ids.Account, workspace ids.Workspace) write {
+	return update(&types.Update{
 		TableName: &r.table, Key: accountAt(account).attributes(),
 		UpdateExpression:          aws.String("REMOVE default_workspace"),
 		ConditionExpression:       aws.String("default_workspace = :workspace"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
-	}}
+	})
 }
 
 // isNotDefault is the condition that the workspace is not the account's default.
-func (r *Registry) isNotDefault(account ids.Account, workspace ids.Workspace) types.TransactWriteItem {
-	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+func (r *Registry) isNotDefault(account ids.Account, workspace ids.Workspace) write {
+	return check(&types.ConditionCheck{
 		TableName: &r.table, Key: accountAt(account).attributes(),
 		ConditionExpression:       aws.String("attribute_not_exists(default_workspace) OR default_workspace <> :workspace"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
-	}}
+	})
 }
 
 // disableBound disables the enabled keys of the workspace and returns how many there were. A
