@@ -2,6 +2,7 @@ package routing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -23,14 +24,31 @@ import (
 // b and c came while a's read was under way, so they need the next one. It serves two, so
 // d's begins 4 ms after it began.
 
-// interval is the time between the beginnings of two reads, if the next one may not begin at
-// once.
-const interval = 4 * time.Millisecond
+// A read also needs one of a few slots, because a table that is slow gets slower if more is
+// asked of it. Reads that wait for a slot get it in turn, one of each K, so nobody's many
+// requests keep others out.
+
+const (
+	// interval is the time between the beginnings of two reads, if the next one may not begin
+	// at once.
+	interval = 4 * time.Millisecond
+	// queueTime is how long a request waits for its read to begin.
+	queueTime = 2 * time.Second
+	// mostReads is enough for 64 requests at once, each with three reads: at 10 ms a read, for
+	// 6,400 requests a second.
+	mostReads = 3 * 64
+)
+
+var errBusy = errors.New("too many reads are under way")
+
+// slots has an element for each read that is under way.
+type slots chan struct{}
 
 // paced shares and paces the reads of each K. All requests of a read share its result, so
 // nobody may change it.
 type paced[K comparable, V any] struct {
-	read func(context.Context, K, charge) (V, error) // a free read ignores the charge, see budget.go
+	slots slots
+	read  func(context.Context, K, charge) (V, error) // a free read ignores the charge, see budget.go
 	// pay pays for a read, or returns how long the read must wait.
 	pay func(K) (charge, time.Duration)
 
@@ -43,6 +61,7 @@ type paced[K comparable, V any] struct {
 type series[V any] struct {
 	last         *flight[V] // the zero flight before the first read
 	next         *flight[V] // nil if no request waits
+	isQueued     bool       // next waits for a slot
 	delayedUntil time.Time  // the next read cannot be paid before
 }
 
@@ -51,32 +70,52 @@ type flight[V any] struct {
 	requests int // that share it
 	begun    time.Time
 	ended    bool
+	started  chan struct{}
 	done     chan struct{}
-	value    V
-	err      error
+	result[V]
 }
 
 // newPaced paces reads that are free.
-func newPaced[K comparable, V any](read func(context.Context, K) (V, error)) *paced[K, V] {
-	return newPaidPaced(
+func newPaced[K comparable, V any](s slots, read func(context.Context, K) (V, error)) *paced[K, V] {
+	return newPaidPaced(s,
 		func(ctx context.Context, k K, _ charge) (V, error) { return read(ctx, k) },
 		func(K) (charge, time.Duration) { return charge{}, 0 })
 }
 
 // newPaidPaced paces reads that must be paid for.
-func newPaidPaced[K comparable, V any](read func(context.Context, K, charge) (V, error), pay func(K) (charge, time.Duration)) *paced[K, V] {
-	return &paced[K, V]{read: read, pay: pay, all: make(map[K]*series[V])}
+func newPaidPaced[K comparable, V any](s slots, read func(context.Context, K, charge) (V, error), pay func(K) (charge, time.Duration)) *paced[K, V] {
+	return &paced[K, V]{slots: s, read: read, pay: pay, all: make(map[K]*series[V])}
 }
 
-// get waits for the next read. The context ends the wait, not the read: others may be
+// get waits for the next read. The context and queueTime end the wait, not the read: others may be
 // waiting for it.
 func (p *paced[K, V]) get(ctx context.Context, k K) (value V, err error) {
 	f := p.join(k)
+	timer := time.NewTimer(queueTime)
+	defer timer.Stop()
+	select {
+	case <-f.started:
+	case <-timer.C:
+		p.leave(f)
+		return value, errBusy
+	case <-ctx.Done():
+		p.leave(f)
+		return value, ctx.Err()
+	}
 	select {
 	case <-f.done:
 		return f.value, f.err
 	case <-ctx.Done():
 		return value, ctx.Err()
+	}
+}
+
+// leave ends a request's wait for a read that may not have begun.
+func (p *paced[K, V]) leave(f *flight[V]) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.begun.IsZero() {
+		f.requests--
 	}
 }
 
@@ -90,7 +129,7 @@ func (p *paced[K, V]) join(k K) *flight[V] {
 		p.all[k] = s
 	}
 	if s.next == nil {
-		s.next = &flight[V]{done: make(chan struct{})}
+		s.next = &flight[V]{started: make(chan struct{}), done: make(chan struct{})}
 	}
 	f := s.next
 	f.requests++
@@ -101,7 +140,7 @@ func (p *paced[K, V]) join(k K) *flight[V] {
 // proceed begins the next read if it need not wait. It is called with the lock held,
 // whenever a reason to wait may have ended.
 func (p *paced[K, V]) proceed(k K, s *series[V]) {
-	if s.mustWait() {
+	if s.isQueued || s.mustWait() {
 		return
 	}
 	if s.next == nil {
@@ -110,17 +149,8 @@ func (p *paced[K, V]) proceed(k K, s *series[V]) {
 		}
 		return
 	}
-	paid, wait := p.pay(k)
-	if wait > 0 {
-		s.delayedUntil = time.Now().Add(wait)
-		time.AfterFunc(wait, func() { p.resume(k, s) })
-		return
-	}
-	f := s.next
-	f.begun = time.Now()
-	s.last, s.next = f, nil
-	time.AfterFunc(interval, func() { p.resume(k, s) })
-	go p.run(k, s, f, paid)
+	s.isQueued = true
+	go p.run(k, s)
 }
 
 // mustWait reports whether the next read may not begin yet.
@@ -138,15 +168,47 @@ func (p *paced[K, V]) resume(k K, s *series[V]) {
 	p.proceed(k, s)
 }
 
-func (p *paced[K, V]) run(k K, s *series[V], f *flight[V], paid charge) {
+// run makes the next read once it has a slot.
+func (p *paced[K, V]) run(k K, s *series[V]) {
+	p.slots <- struct{}{}
+	defer func() { <-p.slots }()
+	f, paid := p.begin(k, s)
+	if f == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), byok.ReadTime)
 	defer cancel()
-	f.value, f.err = safely(ctx, func(ctx context.Context) (V, error) { return p.read(ctx, k, paid) })
+	f.result = resultOf(safely(ctx, func(ctx context.Context) (V, error) { return p.read(ctx, k, paid) }))
 	close(f.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f.ended = true
 	p.proceed(k, s)
+}
+
+// begin returns the read that begins now. There is none if nobody waits for it any more, or if
+// it cannot be paid yet.
+func (p *paced[K, V]) begin(k K, s *series[V]) (*flight[V], charge) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.isQueued = false
+	f := s.next
+	if f.requests == 0 {
+		s.next = nil
+		p.proceed(k, s)
+		return nil, charge{}
+	}
+	paid, wait := p.pay(k)
+	if wait > 0 {
+		s.delayedUntil = time.Now().Add(wait)
+		time.AfterFunc(wait, func() { p.resume(k, s) })
+		return nil, charge{}
+	}
+	f.begun = time.Now()
+	s.last, s.next = f, nil
+	close(f.started)
+	time.AfterFunc(interval, func() { p.resume(k, s) })
+	return f, paid
 }
 
 // safely returns a panic as an error. On a goroutine that serves several requests, a panic

@@ -21,7 +21,7 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const requests = 10_000
 		var version, begun atomic.Int64
-		shared := newPaced(func(context.Context, string) (int64, error) {
+		shared := newPaced(make(slots, mostReads), func(context.Context, string) (int64, error) {
 			n := begun.Add(1)
 			time.Sleep(time.Duration(n*7%10) * time.Millisecond)
 			seen := version.Load()
@@ -54,7 +54,7 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 // A serial caller waits for nobody, and other keys do not wait for it.
 func TestALoneReadBeginsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := newPaced(func(_ context.Context, key string) (string, error) {
+		shared := newPaced(make(slots, mostReads), func(_ context.Context, key string) (string, error) {
 			time.Sleep(time.Millisecond)
 			return key, nil
 		})
@@ -77,7 +77,7 @@ func TestReadsForManyArePaced(t *testing.T) {
 		var mu sync.Mutex
 		var begun []time.Duration
 		start := time.Now()
-		shared := newPaced(func(context.Context, string) (string, error) {
+		shared := newPaced(make(slots, mostReads), func(context.Context, string) (string, error) {
 			mu.Lock()
 			begun = append(begun, time.Since(start))
 			hangs := len(begun) == 3
@@ -111,7 +111,7 @@ func TestAnAccountHasABudget(t *testing.T) {
 		const cost, seconds = 245, 10
 		used := map[ids.Account]int{}
 		var mu sync.Mutex
-		shared := newPaidPaced(func(_ context.Context, w ownedWorkspace, paid charge) (string, error) {
+		shared := newPaidPaced(make(slots, mostReads), func(_ context.Context, w ownedWorkspace, paid charge) (string, error) {
 			time.Sleep(10 * time.Millisecond)
 			units := 1
 			if w.account == "large" {
@@ -183,7 +183,7 @@ func TestSharedReadsFail(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var calls atomic.Int64
-			shared := newPaced(func(ctx context.Context, _ string) (string, error) {
+			shared := newPaced(make(slots, mostReads), func(ctx context.Context, _ string) (string, error) {
 				if calls.Add(1) > 1 {
 					return "fine", nil
 				}
@@ -202,6 +202,86 @@ func TestSharedReadsFail(t *testing.T) {
 			began := time.Now()
 			if got, err := shared.get(t.Context(), "k"); err == nil || got != "" || time.Since(began) != byok.ReadTime {
 				t.Errorf("%s: %q, %v after %v", name, got, err, time.Since(began))
+			}
+		})
+	}
+}
+
+// Two reads are under way at once. The others wait in turn, one of each key, for two seconds at
+// most, and nobody reads for a request that has left.
+func TestReadsWaitForASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var read []string
+		shared := newPaced(make(slots, 2), func(_ context.Context, key string) (string, error) {
+			mu.Lock()
+			read = append(read, key)
+			mu.Unlock()
+			time.Sleep(1500 * time.Millisecond)
+			return key, nil
+		})
+		var group sync.WaitGroup
+		for i, key := range []string{"busy", "busy", "busy", "a", "b", "c"} {
+			time.Sleep(interval)
+			group.Go(func() {
+				got, err := shared.get(t.Context(), key)
+				if isBusy := i >= 4; isBusy != errors.Is(err, errBusy) || !isBusy && got != key {
+					t.Errorf("%s: %q, %v", key, got, err)
+				}
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		time.Sleep(5 * time.Second)
+		if want := []string{"busy", "busy", "busy", "a"}; !slices.Equal(read, want) || len(shared.all) != 0 {
+			t.Errorf("read %v, want %v; %d are left", read, want, len(shared.all))
+		}
+	})
+}
+
+// A call whose connection hangs is made again after 0.8 s. A late answer counts, and is not cut.
+func TestALateCall(t *testing.T) {
+	failed := errors.New("failed")
+	for name, c := range map[string]struct {
+		first, second time.Duration // until the answer; less than 0: an error after that time
+		seconds       int
+		want, calls   time.Duration // until the result; number
+		err           error
+	}{
+		"in time":               {700, 0, 1, 700, 1, nil},
+		"the first one hangs":   {9000, 10, 1, 810, 2, nil},
+		"the service is slow":   {1200, 1200, 1, 1200, 2, nil},
+		"too many second calls": {1200, 1, 0, 1200, 1, nil},
+		"an error in time":      {-100, 0, 1, 100, 1, failed},
+		"the first one fails":   {-900, 300, 1, 1100, 2, nil},
+		"the second one fails":  {1500, -10, 1, 1500, 2, nil},
+		"both hang":             {9000, 9000, 1, 2000, 2, context.DeadlineExceeded},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), byok.ReadTime)
+			defer cancel()
+			var calls, cut atomic.Int64
+			began := time.Now()
+			_, err := firstOf(ctx, make(slots, c.seconds), func(ctx context.Context) (string, error) {
+				answer := []time.Duration{c.first, c.second}[calls.Add(1)-1] * time.Millisecond
+				select {
+				case <-time.After(max(answer, -answer)):
+				case <-ctx.Done():
+					cut.Add(1)
+					return "", ctx.Err()
+				}
+				if answer < 0 {
+					return "", failed
+				}
+				return "", nil
+			})
+			if took := time.Since(began); !errors.Is(err, c.err) || took != c.want*time.Millisecond || calls.Load() != int64(c.calls) {
+				t.Errorf("%s: %v after %v, %d calls", name, err, took, calls.Load())
+			}
+			cancel()
+			time.Sleep(10 * time.Second)
+			if most := map[bool]int64{true: 2}[c.err == context.DeadlineExceeded]; c.first < 9000 && cut.Load() > most {
+				t.Errorf("%s: %d calls are cut", name, cut.Load())
 			}
 		})
 	}

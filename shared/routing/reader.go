@@ -48,12 +48,13 @@ type decrypter interface {
 }
 
 // ownTables and ownKMS make calls under the reader's own rules, with any client:
-// jittered retries, a bound on each attempt, and no empty or malformed responses. An
-// empty response to Query would be read as a workspace without credentials.
+// jittered retries, a second call beside one that is late, and no empty or malformed
+// responses. An empty response to Query would be read as a workspace without credentials.
 type (
 	ownTables struct {
 		tables
 		retryer aws.Retryer
+		seconds slots
 	}
 	ownKMS struct {
 		decrypter
@@ -61,27 +62,72 @@ type (
 	}
 )
 
-// attemptTime bounds one attempt of a call. Two attempts fit into byok.ReadTime.
-const attemptTime = 800 * time.Millisecond
-
 func (o ownTables) rules(options *dynamodb.Options) {
 	options.Retryer = o.retryer
-	options.APIOptions = append(options.APIOptions, calls.Whole, calls.Bounded(attemptTime))
+	options.APIOptions = append(options.APIOptions, calls.Whole)
 }
 
 func (o ownTables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return o.tables.GetItem(ctx, in, append(options, o.rules)...)
+	options = append(options, o.rules)
+	return firstOf(ctx, o.seconds, func(ctx context.Context) (*dynamodb.GetItemOutput, error) { return o.tables.GetItem(ctx, in, options...) })
 }
 
 func (o ownTables) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return o.tables.Query(ctx, in, append(options, o.rules)...)
+	options = append(options, o.rules)
+	return firstOf(ctx, o.seconds, func(ctx context.Context) (*dynamodb.QueryOutput, error) { return o.tables.Query(ctx, in, options...) })
 }
 
+// Decrypt makes one call after the other: an answer that comes second is a data key that nobody
+// would wipe.
 func (o ownKMS) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...func(*kms.Options)) (*kms.DecryptOutput, error) {
 	return o.decrypter.Decrypt(ctx, in, append(options, func(options *kms.Options) {
 		options.Retryer = o.retryer
-		options.APIOptions = append(options.APIOptions, calls.Whole, calls.Bounded(attemptTime))
+		options.APIOptions = append(options.APIOptions, calls.Whole, calls.Bounded(lateAfter))
 	})...)
+}
+
+const (
+	// lateAfter is when a call is late: its connection may hang, or the service may be slow.
+	lateAfter = 800 * time.Millisecond
+	// mostSeconds bounds second calls. Some connections may hang, but twice the calls would make a
+	// slow service slower.
+	mostSeconds = 16
+)
+
+// firstOf makes a call, and if it is late the same call beside it. The first success counts. The
+// other call goes on, for byok.ReadTime at most: it would take its connection with it, and a
+// service that is slow already would have to make new ones.
+func firstOf[V any](ctx context.Context, seconds slots, call func(context.Context) (V, error)) (value V, err error) {
+	answers := make(chan result[V], 2) //nolint:mnd // both calls
+	begin := func(end func()) {
+		defer end()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), byok.ReadTime)
+		defer cancel()
+		answers <- resultOf(safely(ctx, call))
+	}
+	go begin(func() {})
+	late := time.NewTimer(lateAfter)
+	defer late.Stop()
+	for pending := 1; pending > 0; {
+		select {
+		case <-late.C:
+			select {
+			case seconds <- struct{}{}:
+				pending++
+				go begin(func() { <-seconds })
+			default:
+			}
+		case answer := <-answers:
+			if answer.err == nil {
+				return answer.value, nil
+			}
+			pending--
+			err = answer.err
+		case <-ctx.Done():
+			return value, ctx.Err()
+		}
+	}
+	return value, err
 }
 
 // Config names the tables and keys of a stack. Only MostOpened may be left out.
@@ -126,15 +172,16 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	if c.MostOpened == 0 {
 		c.MostOpened = defaultMostOpened
 	}
-	db = ownTables{db, calls.Retryer()}
+	db = ownTables{db, calls.Retryer(), make(slots, mostSeconds)}
 	r := &Reader{
 		credentialsTable: c.CredentialsTable, tables: db, workspaces: auth.NewWorkspaces(db, c.AccessTable),
 		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.MostOpened),
 		guesses: guesses{all: make(bounded[ids.KeyHash, identity])},
 	}
-	r.callers = newPaced(auth.NewVerifier(db, c.AccessTable).Verify)
-	r.defaults = newPaced(r.workspaces.Default)
-	r.contents = newPaidPaced(r.readContents, newBudget().pay)
+	all := make(slots, mostReads)
+	r.callers = newPaced(all, auth.NewVerifier(db, c.AccessTable).Verify)
+	r.defaults = newPaced(all, r.workspaces.Default)
+	r.contents = newPaidPaced(all, r.readContents, newBudget().pay)
 	return r, nil
 }
 
