@@ -64,22 +64,25 @@ class Parameters(unittest.TestCase):
         done = subprocess.run([ROOT / ".build/sam/bin/python", "-c", read], input=json.dumps([*given, ['RewrapRoleArn=""']]), capture_output=True, text=True, check=True)
         self.assertEqual(json.loads(done.stdout), [*environments().values(), {"RewrapRoleArn": ""}])
 
+    def verdict(self, check, stack: str, **subject):
+        subject = mock.Mock(deployment=None, **subject)
+        subject.name = stack
+        subject.account.client.return_value.get_stack_policy.return_value = {}
+        try:
+            check(subject)
+        except Failed as result:
+            return type(result)
+
     def test_samconfig_is_the_law_for_the_stacks_that_it_names(self) -> None:
-        defaults = {n: str(p.get("Default", "")) for n, p in source()["Parameters"].items()}
+        found = {n: str(p.get("Default", "")) for n, p in source()["Parameters"].items()} | environments()["signalbox-prod"]
         stranger = {"RouterRoleArn": "arn:aws:iam::444455556666:role/stranger"}
         for stack, more, verdict in (
             ("signalbox-prod", {}, None), ("signalbox-prod", stranger, Failed), ("signalbox-prod", {"LogRetentionDays": "1"}, Failed),
             ("another", {}, Differs), ("another", stranger, Differs),
         ):
-            with self.subTest(stack=stack, more=more):
-                found = defaults | environments()["signalbox-prod"] | more
-                subject = mock.Mock(deployment=None, parameters=found)
-                subject.name = stack
-                try:
-                    declared.parameters(subject)
-                    self.assertIsNone(verdict)
-                except Failed as result:
-                    self.assertIs(type(result), verdict)
+            self.assertIs(self.verdict(declared.parameters, stack, parameters=found | more), verdict, (stack, more))
+        for stack, verdict in (("signalbox-prod", Failed), ("signalbox-staging", Failed), ("signalbox-dev", Differs), ("another", Differs)):
+            self.assertIs(self.verdict(declared.protection, stack, undeletable=False), verdict, f"{stack}, unprotected")
 
 
 class Company(unittest.TestCase):
