@@ -198,7 +198,7 @@ func TestAnAuditFileThatNobodyReads(t *testing.T) {
 	if got := d.want(exit.Usage, args...); !strings.Contains(got.stderr, "nothing was done") {
 		t.Error(got.stderr)
 	}
-	reader, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
+	reader, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0) //nolint:gosec // our own pipe
 	kit.Must(t, err)
 	defer func() { _ = reader.Close() }()
 	kit.Must(t, reader.SetWriteDeadline(time.Now().Add(time.Second)))

@@ -19,7 +19,7 @@ import (
 )
 
 type credentialCommands struct {
-	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown. A key of an unusual form is marked (odd), (document) or (no header), an API key of this service (signalbox key); (?) means that an older version stored it without a form."`
+	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown. A key of an unusual form is marked (odd), (document) or (no header) and an API key of this service (signalbox key)."`
 	Find      credentialFind      `cmd:"" reads:"" anywhere:"" help:"Find credentials in all workspaces by label, last characters, provider, name, id or allowed API key, or by a leaked key."`
 	Show      credentialShow      `cmd:"" reads:"" anywhere:"" help:"Show a credential with its flags and allow-lists, wherever it is."`
 	Disable   credentialDisable   `cmd:"" anywhere:"" help:"Disable a credential, wherever it is: routers skip it from the next request on."`
@@ -101,12 +101,12 @@ func viewCredential(c byok.Credential) credentialRow {
 	}
 }
 
-// unusual is the form of the key, "" if it is usual, and "?" if an older version stored none.
+// unusual is the form of the key, "" if it is usual.
 func unusual(c byok.Credential) string {
 	if c.Form == byok.Header {
 		return ""
 	}
-	return strings.ReplaceAll(cmp.Or(string(c.Form), "?"), "_", " ")
+	return strings.ReplaceAll(string(c.Form), "_", " ")
 }
 
 // marked is the label, and the key's form if it is unusual.

@@ -116,7 +116,7 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 type credentialFind struct {
 	Account   ids.Account   `placeholder:"ID" help:"Look in this account alone. Without it and --workspace: in all accounts, whatever SIGNALBOX_ACCOUNT is, which reads the whole credentials table."`
 	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
-	Text      string        `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document', 'no header' or 'signalbox key' finds keys of that form, '?' those of an older version. - reads a leaked key from standard input and searches by its label."`
+	Text      string        `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document', 'no header' or 'signalbox key' finds keys of that form. - reads a leaked key from standard input and searches by its label."`
 }
 
 func (c credentialFind) Run(ctx context.Context, s *session) error {
@@ -143,7 +143,7 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 			unsure++
 		}
 	}
-	others := output.Count(unsure, "credential") + " may contain the key, because a label shows too little of it: `admin credential find` lists them with '...', 'odd' or '?'"
+	others := output.Count(unsure, "credential") + " may contain the key, because a label shows too little of it: `admin credential find` lists them with '...' or 'odd'"
 	switch {
 	case len(matching) > 0:
 		if label := byok.Label([]byte(c.Text)); leaked || slices.ContainsFunc(matching, func(v byok.Credential) bool { return v.Label == label }) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -19,11 +20,11 @@ import (
 // leakedText reads a leaked key from standard input, with whatever stands around it. Some
 // shells write UTF-16. A key is ASCII, so it can be read without the zero bytes.
 func (s *session) leakedText(ctx context.Context) (string, error) {
-	defer output.KeepEcho(s.stdin)()
+	defer output.HideInput(s.stdin)()
 	if s.interactive {
 		s.note("Paste the key, then press Enter and Ctrl-D.")
 	}
-	input, err := while(ctx, func() ([]byte, error) { return output.ReadHidden(s.stdin) })
+	input, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
 	if err != nil {
 		return "", fmt.Errorf("reading the key: %w", err)
 	}

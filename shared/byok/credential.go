@@ -112,8 +112,7 @@ func Label(key []byte) string {
 }
 
 // Form says whether a header carries a stored key, and whether it looks like a key with
-// something pasted around it. It is computed once, when the key is stored. A row of an older
-// version may have none.
+// something pasted around it. It is computed once, when the key is stored.
 type Form string
 
 const (

@@ -31,7 +31,7 @@ type item struct {
 	Workspace ids.Workspace  `dynamodbav:"workspace"`
 	Settings
 	Label     string      `dynamodbav:"label"`
-	Form      Form        `dynamodbav:"key_form,omitempty"`
+	Form      Form        `dynamodbav:"key_form"`
 	CreatedAt int64       `dynamodbav:"created_at"` // Unix seconds
 	SortOrder int64       `dynamodbav:"sort_order"`
 	Seal      seal.Sealed `dynamodbav:"seal"`

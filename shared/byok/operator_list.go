@@ -151,7 +151,7 @@ func (i item) ids() (ids.Workspace, ids.Credential) {
 
 // shown are the attributes that a list reads: all of a row but its seal.
 func shown() []string {
-	attributes := calls.Encode(item{Form: Header}) // a row without a form lacks its attribute
+	attributes := calls.Encode(item{})
 	delete(attributes, "seal")
 	return slices.Sorted(maps.Keys(attributes))
 }

@@ -1,9 +1,8 @@
 package output
 
 import (
-	"errors"
-	"io"
 	"os"
+	"os/exec"
 
 	"golang.org/x/term"
 )
@@ -14,36 +13,19 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// ReadHidden reads a stream to its end. A terminal does not show what is typed.
-func ReadHidden(stream io.Reader) (text []byte, err error) {
-	if !IsTerminal(stream) {
-		return io.ReadAll(stream)
-	}
-	for {
-		line, err := term.ReadPassword(int(stream.(*os.File).Fd()))
-		if errors.Is(err, io.EOF) {
-			return text, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		text = append(append(text, line...), '\n')
-	}
-}
-
-// KeepEcho returns a function that lets a terminal show again what is typed, after an interrupted
-// ReadHidden.
-func KeepEcho(stream any) (restore func()) {
+// HideInput makes a terminal hide what is typed, until restore is called. stty can do that on every
+// system.
+func HideInput(stream any) (restore func()) {
 	if !IsTerminal(stream) {
 		return func() {}
 	}
-	fd := int(stream.(*os.File).Fd())
-	state, err := term.GetState(fd)
-	return func() {
-		if err == nil {
-			_ = term.Restore(fd, state)
-		}
+	file, _ := stream.(*os.File) // IsTerminal has seen it
+	state, err := term.GetState(int(file.Fd()))
+	hide := exec.Command("stty", "-echo")
+	if hide.Stdin = file; err != nil || hide.Run() != nil {
+		return func() {}
 	}
+	return func() { _ = term.Restore(int(file.Fd()), state) }
 }
 
 // IsDiscarded reports whether a stream leads nowhere. Go opens the null device in place of a
