@@ -64,13 +64,6 @@ PROPERTIES = {
     "AWS::S3::Bucket": "BucketEncryption LifecycleConfiguration OwnershipControls PublicAccessBlockConfiguration VersioningConfiguration",
     "AWS::SNS::Topic": "KmsMasterKeyId",
 }
-# The values that a parameter has if nobody gives one, but for those that are empty.
-DEFAULTS = {
-    "Architecture": "arm64", "CreatesPerSecond": 50, "CredentialsPerWorkspace": 100, "DeleteBurst": 20, "DeleteRatePerMinute": 60, "DeletesPerSecond": 200,
-    "DeploymentPreference": "Canary10Percent5Minutes", "FilesVersioning": "Off", "FilesVersionsDays": 1, "Firewall": "Off",
-    "FirewallRequestsPerFiveMinutes": 10000, "GatewayLoggingRole": "Existing", "LogRetentionDays": 90, "ReadsPerSecond": 1000,
-    "ReservedConcurrency": 0, "StageName": "live", "SystemLogLevel": "WARN",
-}
 OPTIONAL = ("AlarmSubscription ConcurrencyAlarm Domain DomainMapping DomainRecord DomainRecordForIpv6 FirewallLogGroup FirewallLogging "
             "GatewayLogging GatewayLoggingRoleForRegion WebAcl WebAclAssociation")
 # The service that a role trusts, and its managed policy. The other roles are the functions'.
@@ -415,10 +408,10 @@ class Template(unittest.TestCase):
                 self.assertIs(resource["Properties"].get("AutoPublishAliasAllProperties"), True, f"{name}: the alias would keep an old setting")
 
     def test_parameters(self):
-        """The functions refuse a higher bound of credentials: every create would get 500."""
-        parameters = source()["Parameters"]
-        self.assertEqual({name: p["Default"] for name, p in parameters.items() if p["Default"] != ""}, DEFAULTS)
-        self.assertEqual(parameters["CredentialsPerWorkspace"]["MaxValue"], 100)
+        """The functions refuse a higher bound: every create would get 500, or every deletion."""
+        bounds = dict(re.findall(r"(?m)^\tMax(\w+) += ([\d_]+)$", "".join((SOURCE.parent / "shared" / path).read_text() for path in ("limits/limits.go", "byok/room.go"))))
+        for name, bound in (("CredentialsPerWorkspace", "Stored"), ("DeleteRatePerMinute", "PerMinute"), ("DeleteBurst", "Burst")):
+            self.assertEqual(source()["Parameters"][name]["MaxValue"], int(bounds[bound]), name)
         optional = {name: r["Condition"] for name, r in Stack().resources.items() if "Condition" in r}
         self.assertEqual(" ".join(sorted(optional)), OPTIONAL)
         for given, there in ({}, False), (ALL, True):
