@@ -20,6 +20,7 @@ import cloud
 import observed
 from account import ROOT, WORK, Subject
 from behaviour import works
+from botocore.client import BaseClient
 from botocore.exceptions import ClientError
 from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
 from declared import declared
@@ -125,7 +126,7 @@ def faults(d: EngineDeployment) -> None:
 
     def report(name: str) -> Report:
         s.describe()
-        with mock.patch("sys.stderr"), recorded(d.account, asked):
+        with mock.patch("sys.stderr"), recorded(asked):
             return make([live[name]], s)[0]
 
     try:
@@ -142,7 +143,7 @@ def faults(d: EngineDeployment) -> None:
             r = report(name)
             holds(r.verdict == PASS, f"{name} does not accept {what}: {r.verdict}: {r.seen}")
     finally:
-        with recorded(d.account, asked):
+        with recorded(asked):
             s.remove_tenants()
     policy = json.loads((ROOT / "infra/cloud/verifier-policy.json").read_text())["Statement"]
     allowed = {a for p in policy for a in (p["Action"] if isinstance(p["Action"], list) else [p["Action"]])}
@@ -155,23 +156,16 @@ ACTIONS = {"s3:GetBucketNotificationConfiguration": "s3:GetBucketNotification", 
            "s3:ListObjectVersions": "s3:ListBucketVersions", "s3:DeleteObjects": "s3:DeleteObjectVersion"}
 
 
-@contextlib.contextmanager
-def recorded(account, asked: set[str]):
+def recorded(asked: set[str]):
     """Notes the actions that the calls to AWS need."""
+    ask = BaseClient._make_api_call
 
-    def note(model, **_) -> None:
-        action = f"{model.service_model.service_name}:{model.name}"
+    def note(client, operation: str, arguments: dict):
+        action = f"{client.meta.service_model.service_name}:{operation}"
         asked.add(ACTIONS.get(action, action))
+        return ask(client, operation, arguments)
 
-    services = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "kms", "lambda", "logs", "s3", "sns")
-    events = [account.client(service).meta.events for service in services]
-    for emitter in events:
-        emitter.register("before-call", note, unique_id="note")
-    try:
-        yield
-    finally:
-        for emitter in events:
-            emitter.unregister("before-call", unique_id="note")
+    return mock.patch.object(BaseClient, "_make_api_call", note)
 
 
 # ----------------------------------------------------------------- the runbook
