@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/user"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +27,7 @@ import (
 // each field.
 type config struct {
 	Listen         string                     `yaml:"listen"`
-	ListenMode     uint32                     `yaml:"listen_mode"`
+	ListenMode     fileMode                   `yaml:"listen_mode"`
 	ListenOwner    string                     `yaml:"listen_owner"`
 	NameKeysFile   string                     `yaml:"name_keys_file"`
 	Stack          stack                      `yaml:"stack"`
@@ -88,6 +90,24 @@ func readSettings(file string) (config, error) {
 	return c, c.check()
 }
 
+// fileMode is a mode in octal digits: 0660, 660, 0o660 and "0660" are one.
+type fileMode os.FileMode
+
+// UnmarshalYAML implements yaml.Unmarshaler. YAML itself reads 660 as another mode.
+func (m *fileMode) UnmarshalYAML(node *yaml.Node) error {
+	mode, err := strconv.ParseUint(strings.TrimPrefix(node.Value, "0o"), 8, 32)
+	if err != nil || mode > 0o777 {
+		return errors.New("listen_mode: must be 0 to 0777")
+	}
+	*m = fileMode(mode)
+	return nil
+}
+
+var (
+	keyARN     = regexp.MustCompile(`^arn:[a-z-]+:kms:[a-z0-9-]+:[0-9]{12}:key/[^/]+$`)
+	headerName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
+)
+
 type problems []error
 
 func (p *problems) addIf(isWrong bool, format string, args ...any) {
@@ -101,10 +121,12 @@ func (c *config) check() error {
 	var all problems
 	_, err := c.address()
 	all.addIf(err != nil, "listen: %v", err)
-	all.addIf(c.ListenMode > 0o777, "listen_mode: must be 0 to 0777")
 	all.addIf(c.Stack.AccessTable == "", "stack: AccessTableName is missing")
 	all.addIf(c.Stack.CredentialsTable == "", "stack: CredentialsTableName is missing")
 	all.addIf(c.Stack.SealingKey == "", "stack: SealingKeyArn is missing")
+	for _, arn := range c.Stack.sealingKeys() {
+		all.addIf(!keyARN.MatchString(arn), "stack: %q is not the ARN of a KMS key: KMS answers with the key's, never an alias's", arn)
+	}
 	all.addIf(c.MaxBodyBytes < 1, "max_body_bytes: must be positive")
 	all.addIf(c.MaxConnections < 1, "max_connections: must be positive")
 	all.addIf(c.OutageStatus < 400 || c.OutageStatus > 599, "outage_status: must be 400 to 599")
@@ -117,6 +139,7 @@ func (c *config) check() error {
 			c.Providers[name] = p
 		}
 		p.complete()
+		all.addIf(!headerName.MatchString(p.Header), "providers: %q: header: %q is not a header's name", name, p.Header)
 		p.check(name, &all)
 	}
 	all.addIf(len(c.Models) == 0, "models: at least one is needed")
@@ -225,24 +248,36 @@ func readAddress(file string) (address, error) {
 // owner is the owner of a socket; -1 leaves an id as it is.
 type owner struct{ uid, gid int }
 
+// owner finds the configured names, or takes numbers: an image may have no list of users.
 func (c config) owner() (owner, error) {
 	name, group, _ := strings.Cut(c.ListenOwner, ":")
-	o := owner{-1, -1}
-	if name != "" {
+	uid, err := idOrNumber(name, func() (string, error) {
 		found, err := user.Lookup(name)
-		if err != nil {
-			return owner{}, err
-		}
-		o.uid, _ = strconv.Atoi(found.Uid) // a number where sockets have owners
+		return cmp.Or(found, new(user.User)).Uid, err
+	})
+	if err != nil {
+		return owner{}, err
 	}
-	if group != "" {
+	gid, err := idOrNumber(group, func() (string, error) {
 		found, err := user.LookupGroup(group)
-		if err != nil {
-			return owner{}, err
-		}
-		o.gid, _ = strconv.Atoi(found.Gid) // a number where sockets have owners
+		return cmp.Or(found, new(user.Group)).Gid, err
+	})
+	return owner{uid, gid}, err
+}
+
+// idOrNumber returns -1 for no name.
+func idOrNumber(name string, lookup func() (string, error)) (int, error) {
+	if name == "" {
+		return -1, nil
 	}
-	return o, nil
+	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
+		return int(n), nil
+	}
+	id, err := lookup()
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(id)
 }
 
 func (s stack) sealingKeys() []string {

@@ -17,7 +17,7 @@
 //	              names a host has X-Signalbox-Host: the router must send it there and
 //	              nowhere else, and says so with X-Signalbox-Documents: host.
 //	GET  /health  200 while the process serves.
-//	GET  /ready   200 once a read of DynamoDB has succeeded; `router ready` asks it.
+//	GET  /ready   200 once both tables were read; `router ready` asks it.
 //	GET  /metrics for Prometheus.
 //
 // Another method at /plan is a 404 with a reason, after the API key's check.
@@ -79,6 +79,7 @@ func main() {
 		fmt.Println("router", version)
 		return
 	}
+	signal.Ignore(syscall.SIGPIPE) // without a reader of its log, the authorizer serves on
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error

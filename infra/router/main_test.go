@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -50,7 +51,9 @@ func TestRunListensOnASocket(t *testing.T) {
 	left.SetUnlinkOnClose(false)
 	kit.Must(t, left.Close())
 	end := func() error { return nil }
-	for mode, want := range map[string]os.FileMode{"": 0o600, "listen_mode: 0660": 0o660} {
+	for mode, want := range map[string]os.FileMode{
+		"": 0o600, "listen_mode: 0660": 0o660, `listen_mode: "0660"`: 0o660, "listen_mode: 660": 0o660, fmt.Sprintf("listen_owner: %d:%d", os.Getuid(), os.Getgid()): 0o600,
+	} {
 		old := end
 		end = start(t, "unix:"+path+"\n"+mode)
 		kit.Must(t, old())
@@ -102,22 +105,27 @@ func TestRunRefusesABadConfiguration(t *testing.T) {
 	}
 }
 
-// The authorizer is ready once a read of DynamoDB has succeeded, and stays so.
+// The authorizer is ready once a read of both tables has succeeded, and stays so.
 func TestReady(t *testing.T) {
 	f := newFixture(t)
 	text, err := os.ReadFile(f.file)
 	kit.Must(t, err)
 	write(t, f.file, strings.Replace(string(text), "127.0.0.1:0", f.address, 1))
-	ctx, stop := context.WithCancel(t.Context())
-	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-		stop()
-		return faults.Refuse()(r, apply)
-	}})
-	f.authorizer.awaitStorage(ctx) // it ends with the process
+	for operation, table := range map[string]string{"GetItem": f.engines.Tables.Access, "Query": f.engines.Tables.Credentials} {
+		ctx, stop := context.WithCancel(t.Context())
+		f.faults.Inject(faults.Rule{Operation: operation, Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+			stop()
+			return faults.Refuse()(r, apply)
+		}})
+		f.authorizer.awaitStorage(ctx) // it ends with the process
+		f.faults.Heal()
+		if log := f.log.String(); !strings.Contains(log, `"table":"`+table+`"`) {
+			t.Errorf("without %s: logged %s", operation, log)
+		}
+	}
 	if err := askReady(t.Context(), f.file, 0); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("without DynamoDB: %v", err)
 	}
-	f.faults.Heal()
 	f.authorizer.awaitStorage(t.Context())
 	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: faults.Refuse()})
 	if err := askReady(t.Context(), f.file, time.Minute); err != nil {

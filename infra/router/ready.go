@@ -2,31 +2,29 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
-	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
 )
 
 // probeTime is the time between two reads until the first one succeeds.
 const probeTime = time.Second
 
-// awaitStorage makes the authorizer ready once a read of DynamoDB has succeeded. A later outage
-// changes nothing: all instances would leave at once. It is a metric.
+// awaitStorage makes the authorizer ready once a read of both tables has succeeded. A later
+// outage changes nothing: all instances would leave at once. It is a metric.
 func (a *authorizer) awaitStorage(ctx context.Context) {
 	for ctx.Err() == nil {
-		_, err := a.reader.Identify(ctx, auth.HashKey("ready"))
-		if _, isRead := errors.AsType[*auth.Rejection](err); isRead { // no key has this hash
+		table, err := a.reader.Probe(ctx)
+		if err == nil {
 			a.isReady.Store(true)
 			a.log.Info("ready")
 			return
 		}
-		a.log.LogAttrs(ctx, slog.LevelWarn, "not ready: DynamoDB cannot be read", slog.Attr{Key: "error", Value: calls.Describe(err)})
+		a.log.LogAttrs(ctx, slog.LevelWarn, "not ready: a table cannot be read", slog.String("table", table), slog.Attr{Key: "error", Value: calls.Describe(err)})
 		select {
 		case <-ctx.Done():
 		case <-time.After(probeTime):

@@ -69,7 +69,9 @@ func (o ownTables) rules(options *dynamodb.Options) {
 
 func (o ownTables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	options = append(options, o.rules)
-	return firstOf(ctx, o.seconds, func(ctx context.Context) (*dynamodb.GetItemOutput, error) { return o.tables.GetItem(ctx, in, options...) })
+	return firstOf(ctx, o.seconds, func(ctx context.Context) (*dynamodb.GetItemOutput, error) {
+		return o.tables.GetItem(ctx, in, options...)
+	})
 }
 
 func (o ownTables) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
@@ -152,6 +154,7 @@ const defaultMostOpened = 10_000
 // every request reads the row. During an outage of KMS those keys stay usable for the
 // rest of their 60 seconds.
 type Reader struct {
+	accessTable      string
 	credentialsTable string
 	tables           tables
 	workspaces       *auth.Workspaces
@@ -174,7 +177,7 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	}
 	db = ownTables{db, calls.Retryer(), make(slots, mostSeconds)}
 	r := &Reader{
-		credentialsTable: c.CredentialsTable, tables: db, workspaces: auth.NewWorkspaces(db, c.AccessTable),
+		accessTable: c.AccessTable, credentialsTable: c.CredentialsTable, tables: db, workspaces: auth.NewWorkspaces(db, c.AccessTable),
 		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.MostOpened),
 		guesses: guesses{all: make(bounded[ids.KeyHash, identity])},
 	}
@@ -188,6 +191,17 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 // Close wipes every kept key. If a request waits for a key, that key is wiped once the
 // request has it. The Reader can be used afterwards.
 func (r *Reader) Close() { r.opened.clear() }
+
+// Probe reads both tables, for nobody. Its error is of the table that it names.
+func (r *Reader) Probe(ctx context.Context) (table string, err error) {
+	const nobody = "probe"
+	_, err = r.Identify(ctx, auth.HashKey(nobody))
+	if _, isRead := errors.AsType[*auth.Rejection](err); !isRead { // no key has this hash
+		return r.accessTable, err
+	}
+	_, err = byok.ReadAll(ctx, r.tables, r.credentialsTable, nobody, nobody)
+	return r.credentialsTable, err
+}
 
 // Kept is the number of opened keys in memory.
 func (r *Reader) Kept() int { return r.opened.size() }
