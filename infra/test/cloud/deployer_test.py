@@ -361,6 +361,10 @@ class Pipeline(unittest.TestCase):
         for job, inputs in self.uses("actions/checkout").items():
             ref = "${{ inputs.ref }}" if job == "commit" else "${{ needs.commit.outputs.sha }}"
             self.assertEqual([i["ref"] for i in inputs], [ref], job)
+        self.assertIn({"run": 'sam build --config-env "$CONFIG_ENV"'}, self.jobs["build"]["steps"])
+        self.assertEqual({i["cache"] for inputs in self.uses("actions/setup-go").values() for i in inputs}, {False}, "nothing from another run is deployed")
+        compiled, credentials = [next(n for n, s in enumerate(self.jobs["verify"]["steps"]) if text in str(s)) for text in ("go test", "configure-aws-credentials")]
+        self.assertLess(compiled, credentials, "no build may see AWS credentials")
         (unpacked,) = [s for s in self.jobs["deploy"]["steps"] if "tar -x" in s.get("run", "")]
         self.assertEqual(unpacked["env"], {"SHA256": "${{ needs.build.outputs.sha256 }}"})
         self.assertRegex(unpacked["run"], r'^echo "\$SHA256  build.tar.gz" \| sha256sum --check\ntar ')
