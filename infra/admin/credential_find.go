@@ -126,8 +126,8 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		keys := possibleKeys(text)
-		matches = func(v byok.Credential) bool { return shows(v, keys) }
+		ends := keyEnds(text)
+		matches = func(v byok.Credential) bool { return shows(v, ends) }
 	}
 	found, err := search{c.Account, c.Workspace}.look(ctx, s)
 	if err != nil {
@@ -172,12 +172,12 @@ func (c credentialFind) matches(v byok.Credential) bool {
 		strings.Contains(folded(v.Name), folded(c.Text)) || v.Label == label && label != byok.Label(nil) || lists(v, text)
 }
 
-// shows reports whether one of the keys has the end of the credential's label. Something may be
-// stored before a key (openai:sk-…), and odd characters after it.
-func shows(v byok.Credential, keys []string) bool {
+// shows reports whether one of the ends of keys is the end of the credential's label. Something may
+// be stored before a key (openai:sk-…), and odd characters after it.
+func shows(v byok.Credential, ends []string) bool {
 	_, end, _ := strings.Cut(v.Label, byok.Label(nil))
 	end = strings.TrimRight(end, byok.OddCharacters)
-	return end != "" && slices.ContainsFunc(keys, func(key string) bool { return len(key) >= 8 && strings.HasSuffix(key, end) })
+	return end != "" && slices.ContainsFunc(ends, func(key string) bool { return strings.HasSuffix(key, end) })
 }
 
 // mayHide reports whether the label of the credential may show too little of its key.

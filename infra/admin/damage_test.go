@@ -204,12 +204,11 @@ func TestARowsKeyMovesNoCursor(t *testing.T) {
 func TestADamagedRowIsListedAsBroken(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
-	hash, job, second := d.key("spoilt", ""), d.must("job", "create"), d.must("workspace", "create", "spoilt")
+	job, second := d.must("job", "create"), d.must("workspace", "create", "spoilt")
 	for _, c := range []struct {
 		list, table string
 		row         kit.Row
 	}{
-		{"key list --state broken", d.engines.Tables.Access, kit.Key("key#"+hash, "key")},
 		{"workspace list --state broken", d.engines.Tables.Access, kit.Key("workspace#"+second, "workspace")},
 		{"job list --status broken", d.engines.Tables.SyncJobs, kit.Key("job#" + job)},
 	} {

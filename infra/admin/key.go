@@ -321,7 +321,7 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(folded(k.Name), name) || k.Hash == hash
 	})
 	if unread, _ := split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(unread) > 0 {
-		s.warn(output.Count(len(unread), "other key") + " cannot be read, perhaps not by name: `admin key find --state broken` lists them")
+		s.warn(output.Count(len(unread), "other key") + " cannot be read, so the search by name is incomplete: `admin key find --state broken` lists them")
 	}
 	return found, err
 }

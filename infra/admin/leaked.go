@@ -37,43 +37,38 @@ func (s *session) leakedText(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// Bounds of a part of a word that has punctuation inside. Without them a long line of base64
-// would have millions of parts. Servers refuse a header longer than maxPart.
 const (
-	maxPart   = 8192 // bytes
-	maxPieces = 16   // unless it reaches to the word's end
+	shortKey = 8  // characters; no provider's key is shorter
+	keyEnd   = 16 // characters; a label shows fewer
 )
 
-// possibleKeys returns the parts of a text that may be a provider's key: the whole text, the
-// strings of a JSON document, words, and parts of words from one punctuation mark to another.
-func possibleKeys(text string) []string {
-	possible := map[string]bool{text: true}
+// keyEnds returns the last characters of each part of a text that may be a provider's key: of the
+// whole text, of the strings of a JSON document, of words, and of what comes before a punctuation
+// mark in a word. Where a key begins is not asked, because a label's end decides.
+func keyEnds(text string) []string {
+	ends := map[string]bool{}
+	add := func(part string) {
+		if len(part) >= shortKey {
+			ends[part[max(0, len(part)-keyEnd):]] = true
+		}
+	}
+	add(text)
 	var document any
 	if json.Unmarshal([]byte(text), &document) == nil {
 		for _, value := range stringsOf(document) {
-			possible[value] = true
+			add(value)
 		}
 	}
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r < '!' || r > '~' || strings.ContainsRune("\"'`,;{}[]()<>\\", r) }) {
-		starts, ends := []int{0}, []int(nil)
 		for i, r := range word {
 			if strings.ContainsRune("=:&?|#@/", r) {
-				starts, ends = append(starts, i+1), append(ends, i)
+				add(word[:i])
 			}
 		}
-		ends = append(ends, len(word))
-		for first, start := range starts {
-			for i, end := range ends[first:min(first+maxPieces, len(ends))] {
-				if i == 0 || end-start <= maxPart {
-					possible[word[start:end]] = true
-				}
-			}
-			if rest := word[start:]; first == 0 || len(rest) <= maxPart {
-				possible[rest], possible[strings.TrimRight(rest, ".:!?")] = true, true
-			}
-		}
+		add(word)
+		add(strings.TrimRight(word, ".:!?"))
 	}
-	return slices.Collect(maps.Keys(possible))
+	return slices.Collect(maps.Keys(ends))
 }
 
 func stringsOf(document any) (all []string) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"slices"
@@ -36,12 +35,12 @@ func TestALeakedKeyIsFoundInEveryForm(t *testing.T) {
 			"a line of YAML, quoted": "key: '" + secret + "',",
 		} {
 			text, err := read(pasted)
-			if found := append(possibleKeys(text), auth.TokensIn(text)...); err != nil || !slices.Contains(found, secret) {
+			if found := append(keyEnds(text), auth.TokensIn(text)...); err != nil || !slices.Contains(found, secret) && !slices.Contains(found, secret[len(secret)-keyEnd:]) {
 				t.Errorf("%s: %q, %v", name, text, err)
 			}
 		}
 	}
-	if !slices.Contains(possibleKeys(`{"key":"\u0073`+providerKey[1:]+`"}`), providerKey) {
+	if escaped := providerKey[:len(providerKey)-1] + `\u0068`; !slices.Contains(keyEnds(`{"key":"`+escaped+`"}`), providerKey[len(providerKey)-keyEnd:]) {
 		t.Error("JSON with an escape")
 	}
 	unknown := string(auth.NewToken().Reveal())
@@ -69,32 +68,20 @@ func TestALeakedKeyIsFoundAsItWasStored(t *testing.T) {
 		stored := []byte(fmt.Sprintf(form, providerKey))
 		credential := byok.Credential{Label: byok.Label(stored), Form: byok.FormOf(stored)}
 		for _, leaked := range []string{providerKey, "x " + providerKey + "\n", string(stored)} {
-			keys := possibleKeys(strings.TrimSpace(leaked))
-			if is := shows(credential, keys); is != shown || !shown && !mayHide(credential) {
+			if is := shows(credential, keyEnds(strings.TrimSpace(leaked))); is != shown || !shown && !mayHide(credential) {
 				t.Errorf("stored as %q, leaked as %q: shown %t", stored, leaked, is)
 			}
 		}
 	}
 }
 
-// A key with punctuation inside is found between other punctuation. A long text has few parts.
-func TestPossibleKeys(t *testing.T) {
+// A key with punctuation inside is found between other punctuation.
+func TestKeyEnds(t *testing.T) {
 	t.Parallel()
 	const stored = "AKIA/secret+abc/XYZW"
 	for _, text := range []string{stored, "https://x/?key=" + stored + "&v=1", "a:" + stored + "#b/c", "KEY=" + stored + "."} {
-		if !slices.Contains(possibleKeys(text), stored) {
+		if !slices.Contains(keyEnds(text), stored[len(stored)-keyEnd:]) {
 			t.Errorf("%s: not found", text)
-		}
-	}
-	random := make([]byte, 300_000)
-	_, _ = rand.Read(random)
-	for name, text := range map[string]string{"base64": base64.StdEncoding.EncodeToString(random), "slashes": strings.Repeat("/", 100_000)} {
-		total := 0
-		for _, part := range possibleKeys(text) {
-			total += len(part)
-		}
-		if total > 400*len(text) {
-			t.Errorf("%s: %d bytes in the parts of %d bytes", name, total, len(text))
 		}
 	}
 }

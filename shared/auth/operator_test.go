@@ -225,25 +225,6 @@ func TestKeysAreListedAndExpire(t *testing.T) {
 	f.wantReason(first, auth.Disabled) // the first in the contract's order
 }
 
-// A suspension is independent of whether a key is disabled.
-func TestAnAccountIsSuspended(t *testing.T) {
-	f := newFixture(t)
-	ctx, key, revoked := t.Context(), f.newBoundKey(), f.newUnboundKey()
-	f.wantError(f.registry.DisableKey(ctx, f.account, revoked.Hash), nil)
-	for _, suspended := range []bool{true, true, false, false} { // each may be repeated
-		f.wantError(f.registry.SuspendAccount(ctx, f.account, suspended), nil)
-		for _, k := range []auth.Key{key, revoked} {
-			f.wantError(f.registry.SuspendKey(ctx, f.account, k.Hash, suspended), nil)
-		}
-		f.wantReason(revoked, auth.Disabled)
-		f.wantReason(key, map[bool]auth.Reason{true: auth.Disabled}[suspended])
-		survey, _ := f.survey()
-		if k := survey.Keys[key.Hash]; survey.Accounts[f.account].Suspended != suspended || k.Suspended != suspended || k.Disabled {
-			t.Errorf("suspended: %t, %+v", suspended, k)
-		}
-	}
-}
-
 func TestBatches(t *testing.T) {
 	f, other := newFixture(t), newFixture(t)
 	for range 101 {
