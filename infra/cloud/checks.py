@@ -85,17 +85,8 @@ _cell = lambda text: re.sub(r"\s+", " ", text).replace("|", "\\|").strip()  # no
 
 def markdown(title: str, reports: list[Report]) -> str:
     counts = ", ".join(f"{sum(r.verdict == v for r in reports)} {v}" for v in (PASS, DIFFERS, FAIL, NOT_CHECKED))
-    rows = [f"| `{r.check.name}` | {r.verdict} | {_cell(r.check.expects)} | {_cell(r.seen)} |" for r in reports]
-    return "\n".join([title, "", counts + ".", "", "| check | result | expected | seen |", "|---|---|---|---|", *rows, ""])
-
-
-def catalogue() -> str:
-    """Every check with its source."""
-    rows = [
-        f"| `{c.name}` | {_cell(c.expects)} | {_cell(c.source)} | {'verify, prove' if c.stage == LIVE else 'prove'} |"
-        for c in sorted(CHECKS, key=Check.order)
-    ]
-    return "\n".join(["| check | expected | source | made by |", "|---|---|---|---|", *rows, ""])
+    rows = [f"| `{r.check.name}` | {r.verdict} | {_cell(f'{r.check.expects} ({r.check.source})')} | {_cell(r.seen)} |" for r in reports]
+    return "\n".join([title, "", counts + ".", "", "| check | result | expected (source) | seen |", "|---|---|---|---|", *rows, ""])
 
 
 def until(seconds: float, ask: Callable):

@@ -3,7 +3,6 @@
 verify   checks a stack in use, with a test account that it removes again
 run      deploys a new stack, checks it, changes it, checks it again, and removes everything
 clean    finishes an interrupted removal
-list     prints the checks
 
 It changes no stack without its tag, and deletes only resources with that tag.
 """
@@ -15,7 +14,7 @@ import time
 
 from account import WORK, Account, Subject
 import behaviour, declared, observed  # noqa: E401, F401 - they declare the checks
-from checks import CHANGED, CHECKS, FAIL, LIVE, OWN, Report, catalogue, make, markdown
+from checks import CHANGED, CHECKS, FAIL, LIVE, OWN, Report, make, markdown
 from life import Cleaner, Deployment
 
 
@@ -60,16 +59,13 @@ def run(o: argparse.Namespace, account: Account) -> int:
 
 def main(arguments: list[str], connect=Account) -> int:
     parser = argparse.ArgumentParser(prog="cloud", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("verify", "run", "clean", "list"))
+    parser.add_argument("command", choices=("verify", "run", "clean"))
     parser.add_argument("--stack", default="", help="name of the stack")
     parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"), help="of the first deployment; the second has the other one")
     parser.add_argument("--tags", default="", help="more tags of what is made: name=value …")
     parser.add_argument("--boundary", default="", help="ARN of the permissions boundary of the stack's roles")
     parser.add_argument("--yes", action="store_true", help="do not ask before starting")
     o = parser.parse_args(arguments)
-    if o.command == "list":
-        print(catalogue(), end="")
-        return 0
     if not o.stack:
         sys.exit("cloud: no stack is named: add STACK=NAME")
     account = connect()
