@@ -659,6 +659,7 @@ func TestDamagedRows(t *testing.T) {
 
 // Only one buffer holds a key while it is written, and it is wiped.
 func TestNoCopyOfAKeyIsLeft(t *testing.T) {
+	t.Parallel() // the process that is looked at runs nothing else
 	if !kit.Uninterrupted(t) {
 		return
 	}

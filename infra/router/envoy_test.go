@@ -219,7 +219,7 @@ func random(t *testing.T, a *tenant) {
 			one.store(s)
 		}
 	}
-	var attempts, ended atomic.Int64
+	var attempts atomic.Int64
 	together(20, func(i int) {
 		r := rand.New(rand.NewPCG(*seed, uint64(i+1))) //nolint:gosec // a seed, and a small number
 		for range *requests / 20 {
@@ -230,20 +230,12 @@ func random(t *testing.T, a *tenant) {
 			g := one.call(model, answers...)
 			status, keys := expected(one.plan(model), answers)
 			attempts.Add(int64(len(g.received)))
-			if g.status == status && slices.Equal(g.received, keys) {
-				continue
-			}
-			// DynamoDB's time-out may end a request on a busy machine.
-			isEnded := g.status == 503 && strings.Contains(g.text, `"unavailable"`) && len(g.received) <= len(keys) && slices.Equal(g.received, keys[:len(g.received)])
-			if ended.Add(1); !isEnded {
+			if g.status != status || !slices.Equal(g.received, keys) {
 				t.Errorf("%s %v: %d %s, received %v; want %d, %v", model, answers, g.status, g.text, g.received, status, keys)
 			}
 		}
 	})
-	if ended.Load() > int64(*requests/10) {
-		t.Errorf("%d requests ended by a time-out", ended.Load())
-	}
-	t.Logf("%d requests, %d attempts, no wrong key, %d ended by a time-out", *requests, attempts.Load(), ended.Load())
+	t.Logf("%d requests, %d attempts, no wrong key", *requests, attempts.Load())
 }
 
 // expected is the status that the caller gets, and what the providers receive.
@@ -314,11 +306,10 @@ func repeats(t *testing.T, a *tenant) {
 		{[]string{"500", "402"}, 502, []received{own, platform}},
 		{[]string{"500", "503", "500", "503", "500", "503"}, 503, []received{own, platform, own, platform, own, platform}},
 	} {
-		number, body := fmt.Sprint(a.numbers.Add(1)), ""
+		number := fmt.Sprint(a.numbers.Add(1))
 		var g got
 		for range 3 { // as the SDKs of OpenAI and Anthropic do
-			body = bodyFor(model, number, c.answers...)
-			if g = a.send("POST", chat, a.token, strings.NewReader(body)); g.header.Get("X-Should-Retry") == "false" {
+			if g = a.send("POST", chat, a.token, strings.NewReader(bodyFor(model, number, c.answers...))); g.header.Get("X-Should-Retry") == "false" {
 				break
 			}
 		}
@@ -364,11 +355,17 @@ func restarts(t *testing.T, a *tenant) {
 func (t *tenant) served(test *testing.T, what string) {
 	test.Helper()
 	for range 20 {
-		began := time.Now()
-		g := t.call(model)
-		g.is(test, "a tenant beside "+what, 200, `{"answer":"200"}`, t.plan(model)[0])
-		if took := time.Since(began); took > 10*time.Second {
-			test.Errorf("a tenant beside %s waited %s", what, took)
+		for isLast := false; ; isLast = true {
+			began := time.Now()
+			t.call(model).is(test, "a tenant beside "+what, 200, `{"answer":"200"}`, t.plan(model)[0])
+			took := time.Since(began)
+			if took < 10*time.Second {
+				break
+			}
+			if isLast || !kit.Busy(test, "a tenant waited") {
+				test.Errorf("a tenant beside %s waited %s", what, took)
+				break
+			}
 		}
 	}
 }
@@ -488,8 +485,8 @@ func large(t *testing.T, a *tenant) {
 	const bodies = 24
 	text := `{"model":"gpt-5.2","x":"` + strings.Repeat("A", maxBody-100) + `","messages":[{"content":"0"}]}`
 	together(bodies, func(int) {
-		// On a busy machine the authorizer may not read a body in time.
-		if g := a.send("POST", chat, a.token, strings.NewReader(text)); g.status != 200 && g.status != 503 {
+		g := a.send("POST", chat, a.token, strings.NewReader(text))
+		if g.status != 200 && (g.status != 503 || !kit.Busy(t, g.text)) { // it may not be read in time
 			t.Errorf("a body of 4 MiB: %d %s", g.status, g.text)
 		}
 	})

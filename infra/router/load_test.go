@@ -74,11 +74,9 @@ func dynamoDBOverTLS(t *testing.T, f *fixture, connections, slow *atomic.Int64) 
 // served, and reuse their connections to DynamoDB. While it answers in 300 to 700 ms, all of
 // them leave the authorizer within the memory of the examples in deploy.
 func TestManyCallers(t *testing.T) {
+	buildRouter(t)
+	t.Parallel()
 	const callers, most = 512, 256 << 20
-	// A binary older than its source would be tested in vain.
-	if out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", ".build/router").CombinedOutput(); err != nil {
-		t.Fatalf("building the authorizer: %v\n%s", err, out)
-	}
 	f := newFixture(t)
 	var connections, slow atomic.Int64
 	server := dynamoDBOverTLS(t, f, &connections, &slow)
@@ -125,8 +123,8 @@ func TestManyCallers(t *testing.T) {
 		})
 		return all.Load(), good.Load()
 	}
-	// On a busy machine some reads are late, and each closes its connection. In one calm
-	// round there are none; with the SDK's ten idle connections every round has about 750.
+	// On a busy machine some reads are late. In one calm round there are none; with the SDK's ten
+	// idle connections every round has about 750 new ones.
 	const some, requests = 64, 4
 	for round := 1; ; round++ {
 		before := connections.Load()
@@ -135,15 +133,16 @@ func TestManyCallers(t *testing.T) {
 		if served == some*requests && opened <= some {
 			break
 		}
-		if round == 20 {
+		if round == 20 || round >= 5 && !kit.Busy(t, "calls of many callers") {
 			t.Fatalf("round %d: %d of %d requests are served, with %d new connections", round, served, some*requests, opened)
 		}
 	}
 	plans(callers, 1) // from now on the keys are known, so a request makes all its reads at once
 	slow.Store(int64(300 * time.Millisecond))
 	answered, served := plans(callers, 1)
-	if answered < callers/4 {
-		t.Errorf("%d of %d requests have a response", answered, callers)
+	// At half a second an answer, 64 at once, more than 200 fit into the time that requests wait.
+	if (answered < callers || served < 100) && !kit.Busy(t, "a brown-out") {
+		t.Errorf("%d of %d requests have a response, %d are served", answered, callers, served)
 	}
 	response, err := client.Get("http://router/metrics")
 	kit.Must(t, err)
