@@ -89,7 +89,7 @@ VALUES = {
     **{role: (["arn:aws:iam::111122223333:role/router", "arn:aws:iam::111122223333:role/team/x/My+Router=1,2.3@x_y-z"], "arn:aws:iam::111122223333:user/router")
        for role in ("RouterRoleArn", "RewrapRoleArn")},
     "NextSealingKeyArn": ([f"arn:aws:kms:eu-central-1:111122223333:key/{IDS}", f"arn:aws:kms:mx-central-1:111122223333:key/mrk-{IDS.replace('-', '')}"],
-                          "arn:aws:kms:eu-central-1:111122223333:alias/signalbox/sealing"),
+                          "arn:aws:kms:eu-central-1:111122223333:alias/sealing"),
     "AlarmEmail": (["ops@example.com", "on-call+signalbox_1@mail.ops.example-x.co.uk"], "ops@localhost"),
     "PermissionsBoundaryArn": (["arn:aws:iam::111122223333:policy/boundary-signalbox-prod", "arn:aws:iam::111122223333:policy/team/My+Boundary=1", "arn:aws:iam::aws:policy/PowerUserAccess"],
                                "arn:aws:iam::111122223333:role/boundary"),
