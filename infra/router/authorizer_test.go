@@ -361,28 +361,6 @@ func TestFollowUps(t *testing.T) {
 	}
 }
 
-// The models are listed for a known caller, under a status that no other response has. Other
-// methods get a refusal with a body.
-func TestModels(t *testing.T) {
-	f := newFixture(t)
-	status, header, text := f.send(http.MethodGet, "/plan/v1/models?limit=20", "", bearer(f.token)...)
-	if status != http.StatusTeapot || !strings.Contains(string(text), `"id":"o"`) || header.Get("Content-Type") != "application/json" || header.Get("X-Signalbox-Account") != string(f.tenant.ID) {
-		t.Errorf("%d %s %v", status, text, header)
-	}
-	f.ask(http.MethodGet, "/plan/v1/models", "", bearer("sbx_unknown")...).is(t, "an unknown key", http.StatusUnauthorized, "unknown_key")
-	f.ask(http.MethodGet, "/plan/v1/chat/completions", "", bearer(f.token)...).is(t, "another call", http.StatusNotFound, "unknown_call")
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		who := f.ask(method, "/who/v1/models", "", bearer(f.token)...)
-		if who.is(t, "who", http.StatusOK, ""); who.header.Get("X-Signalbox-Account") != string(f.tenant.ID) {
-			t.Errorf("who: %v", who.header)
-		}
-	}
-	_, _, text = f.send(http.MethodPost, "/plan", "")
-	if !strings.Contains(string(text), "Authorization: Bearer (auth_token") {
-		t.Errorf("without a key: %s", text)
-	}
-}
-
 // Only its caller can use a plan, for a limited time and for its own attempts. Each
 // authorizer with the same name keys serves it.
 func TestAPlanIsItsCallersOwn(t *testing.T) {
