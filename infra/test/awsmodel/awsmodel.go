@@ -62,6 +62,18 @@ func New(c Config) *World {
 	return w
 }
 
+// Clone returns a World with the same items and objects. A change of one does not change the
+// other.
+func (w *World) Clone() *World {
+	c := *w
+	c.tables, c.tokens, c.ciphertexts = map[string]table{}, maps.Clone(w.tokens), maps.Clone(w.ciphertexts)
+	for name, t := range w.tables {
+		c.tables[name] = maps.Clone(t)
+	}
+	c.bucket.versions, c.bucket.numbers, c.bucket.uploads = maps.Clone(w.bucket.versions), maps.Clone(w.bucket.numbers), maps.Clone(w.bucket.uploads)
+	return &c
+}
+
 // object is a response in the JSON protocol.
 type object = map[string]any
 

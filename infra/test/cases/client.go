@@ -209,6 +209,8 @@ func kindOf(r *http.Request, body []byte) string {
 		operation = "ListObjectVersions"
 	case asked.Has("delete"):
 		operation = "DeleteObjects"
+	case asked.Has("uploads"):
+		operation = "ListMultipartUploads"
 	default:
 		operation = cmp.Or(asked.Get("x-id"), operation)
 	}

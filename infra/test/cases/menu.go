@@ -78,6 +78,11 @@ func (f *Fault) Recovers() bool { return f.is(recovers) }
 // Usable reports whether the fault is an answer that the code may use.
 func (f *Fault) Usable() bool { return f.is(usable) }
 
+// Refused reports whether the client knows that AWS has not applied the call.
+func (f *Fault) Refused() bool {
+	return f.Name == "denied" || f.Name == "nothing there"
+}
+
 // OwnThrottle reports whether the fault throttles the item alone.
 func (f *Fault) OwnThrottle() bool { return strings.HasSuffix(f.Name, " for "+ofItem) }
 
@@ -135,6 +140,12 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 			fault("more follows nowhere", applied, listing("$BUCKET", "<IsTruncated>true</IsTruncated>")),
 			fault("another bucket's listing", final, listing("another-bucket", "<IsTruncated>false</IsTruncated>")),
 			fault("an error with status 200", recovers|applied, faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
+	case "ListMultipartUploads":
+		all = append(all,
+			fault("another bucket's listing", final, faults.Pretend(http.StatusOK, "<ListMultipartUploadsResult><Bucket>another-bucket</Bucket></ListMultipartUploadsResult>")),
+			fault("no listing", final, faults.Pretend(http.StatusOK, "<html/>")))
+	case "AbortMultipartUpload":
+		all = append(all, fault("nothing to abort", recovers|usable|applied, faults.Otherwise(http.StatusNotFound, "<Error><Code>NoSuchUpload</Code></Error>")))
 	case "DeleteObject":
 		all = append(all,
 			fault("absent is a failed precondition", recovers|usable, unmetPrecondition),
@@ -166,7 +177,7 @@ func errorsOf(status int, traits trait, codes ...string) (all []*Fault) {
 
 // empty are answers without content.
 func empty(operation string, returns bool) (all []*Fault) {
-	if operation != "DeleteObject" && operation != "PutObject" { // these two have answers without a body
+	if operation != "DeleteObject" && operation != "PutObject" && operation != "AbortMultipartUpload" { // their answers have no body
 		all = append(all,
 			fault("applied, empty answer", recovers|applied, faults.EmptyAnswer()),
 			fault("applied, null answer", recovers|applied, faults.Otherwise(http.StatusOK, "null")),
@@ -235,10 +246,10 @@ func common() []*Fault {
 // without a code, and does not retry it.
 func proxies(operation string) []*Fault {
 	ends, html := recovers, recovers
-	if strings.Contains(operation, "Object") {
+	if strings.Contains(operation, "Object") || strings.Contains(operation, "Upload") {
 		ends = final
 	}
-	if operation == "ListObjectVersions" {
+	if operation == "ListObjectVersions" || operation == "ListMultipartUploads" {
 		html = final
 	}
 	return []*Fault{

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/cryptotest"
@@ -26,6 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/awsmodel"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
@@ -45,6 +47,8 @@ type World struct {
 	// Outputs are the names of the tables, the bucket and the key, as the stack's outputs.
 	Outputs    kit.Outputs
 	Versioning string
+	Before     string // an access table for the time before a restore
+	OldKey     string // another KMS key
 
 	t        testing.TB
 	config   aws.Config
@@ -127,11 +131,11 @@ func onModel(t testing.TB, versioning string) *World {
 		Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", Files: "files",
 		SealingKey: "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
 	}
-	w := &World{t: t, Outputs: o, Versioning: versioning, config: aws.Config{
+	w := &World{t: t, Outputs: o, Versioning: versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""), Retryer: calls.Retryer,
 	}}
 	w.model = awsmodel.New(awsmodel.Config{
-		Tables: []string{o.Access, o.Credentials, o.Jobs, o.Control}, Bucket: o.Files, Versioning: versioning, Keys: []string{o.SealingKey},
+		Tables: slices.Collect(maps.Values(w.tables())), Bucket: o.Files, Versioning: versioning, Keys: []string{o.SealingKey, w.OldKey},
 	})
 	w.storage = httpFunc(w.apply)
 	return w
@@ -162,25 +166,38 @@ func (w *World) apply(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// shared are what the verdicts on engines share: a pool of connections and the buckets.
+// shared are what the verdicts on engines share: a pool of connections, the buckets, a table and
+// a key.
 var shared = struct {
-	client  aws.HTTPClient
-	buckets map[string]string
-}{awshttp.NewBuildableClient(), map[string]string{}}
+	client         aws.HTTPClient
+	buckets        map[string]string
+	before, oldKey string
+}{client: awshttp.NewBuildableClient(), buckets: map[string]string{}}
 
 func onEngines(t testing.TB, versioning string) *World {
 	e := kit.Start(t)
 	if shared.buckets[versioning] == "" {
 		shared.buckets[versioning] = e.Bucket(t, s3types.BucketVersioningStatus(versioning))
 	}
+	if shared.before == "" {
+		shared.before, shared.oldKey = e.NewTables(t, 1)[0], e.Key(t)
+	}
 	e.Config.Retryer = calls.Retryer
 	return &World{
-		t: t, Versioning: versioning, config: e.Config, storage: shared.client,
+		t: t, Versioning: versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
 		Outputs: kit.Outputs{
 			Access: e.Tables.Access, Credentials: e.Tables.Credentials, Jobs: e.Tables.SyncJobs, Control: e.Tables.Control,
 			Files: shared.buckets[versioning], SealingKey: e.KeyARN,
 		},
 	}
+}
+
+// Engines are the addresses of the World's services. The model answers at any.
+func (w *World) Engines() awsclients.Engines {
+	if w.Real() {
+		return w.config.ConfigSources[0].(awsclients.Engines)
+	}
+	return awsclients.Engines{DynamoDB: "http://dynamodb.model", S3: "http://s3.model", KMS: "http://kms.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret"}
 }
 
 // plain is an HTTP client without faults.
@@ -279,10 +296,26 @@ func (w *World) batch(table string, writes []types.WriteRequest) {
 	kit.Must(w.TB(), err)
 }
 
+// Prepare stores what prepare stores. On the model it is stored once for each name, and then
+// copied: ids and times are the same in each World.
+func (w *World) Prepare(name string, prepare func()) {
+	if w.Real() {
+		prepare()
+		return
+	}
+	if prepared[name] == nil {
+		prepare()
+		prepared[name] = w.model.Clone()
+	}
+	w.model = prepared[name].Clone()
+}
+
+var prepared = map[string]*awsmodel.World{}
+
 // tables are the names of the tables by their role.
 func (w *World) tables() map[string]string {
 	o := w.Outputs
-	return map[string]string{"access": o.Access, "credentials": o.Credentials, "jobs": o.Jobs, "control": o.Control}
+	return map[string]string{"before": w.Before, "access": o.Access, "credentials": o.Credentials, "jobs": o.Jobs, "control": o.Control}
 }
 
 // empty removes the rows of a verdict on engines, so that the next one can compare all that is
