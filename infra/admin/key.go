@@ -185,7 +185,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 		_, err = s.unlist(ctx, key)
 	}
 	if err == nil {
-		err = s.registry.DeleteKey(ctx, key.Account, key.Hash)
+		err = s.orRepeat(s.registry.DeleteKey(ctx, key.Account, key.Hash), "the key is refused, and may be deleted")
 	}
 	return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
 }

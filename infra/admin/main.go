@@ -102,7 +102,11 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
-	err := a.execute(ctx, args)
+	return a.report(a.execute(ctx, args), args)
+}
+
+// report writes the error of a command line, and returns the exit code.
+func (a *app) report(err error, args []string) int {
 	if err == nil || errors.Is(err, arguments.ErrShown) {
 		return exit.Done
 	}
@@ -128,6 +132,15 @@ func options() []kong.Option {
 
 func (a *app) execute(ctx context.Context, args []string) error {
 	given := new(commandLine)
+	command, err := a.parse(given, args)
+	if err != nil {
+		return err
+	}
+	return a.carryOut(ctx, given, command)
+}
+
+// parse reads a command line, or answers one that needs no target.
+func (a *app) parse(given *commandLine, args []string) (*kong.Context, error) {
 	parser, err := kong.New(given, append(options(),
 		kong.Name("admin"),
 		kong.Description("Operate Signalbox: a deployed stack, or the local server."),
@@ -136,18 +149,20 @@ func (a *app) execute(ctx context.Context, args []string) error {
 		kong.Writers(a.stdout, a.stderr),
 	)...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
-		return arguments.Complete(a.stdout, parser.Model.Node, args[1:])
+		return nil, cmp.Or(arguments.Complete(a.stdout, parser.Model.Node, args[1:]), arguments.ErrShown)
 	}
 	command, err := parser.Parse(arguments.Reorder(args, parser.Model.Flags))
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
-		return overview(a.stdout, parser.Model)
+		return nil, cmp.Or(overview(a.stdout, parser.Model), arguments.ErrShown)
 	}
-	if err != nil {
-		return err
-	}
+	return command, err
+}
+
+// carryOut chooses the target of a command, and runs it.
+func (a *app) carryOut(ctx context.Context, given *commandLine, command *kong.Context) error {
 	if given.Limit < 0 {
 		return exit.UsageError("--limit must be at least 0, which means all")
 	}

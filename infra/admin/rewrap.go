@@ -41,8 +41,8 @@ const (
 )
 
 const (
-	errGaveUp      = exit.Findings("too many credentials in a row could not be rewrapped: gave up")
-	errNotAllMoved = exit.Findings("not all credentials could be rewrapped")
+	errGaveUp      = exit.Findings("too many credentials in a row could not be rewrapped: gave up. The list has the reasons; repeat the command once they are gone")
+	errNotAllMoved = exit.Findings("not all credentials could be rewrapped: the list has the reasons. Repeat the command once they are gone")
 )
 
 type rewrapResult struct {

@@ -1,0 +1,575 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"signalbox.dev/infra/test/cases"
+	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/seal"
+	"signalbox.dev/shared/secret"
+)
+
+// shipped runs command lines of the operator in a World, as the program does: it parses, asks,
+// acts, writes and exits. A line is parsed once, because that takes longer than all the rest.
+type shipped struct {
+	folder string
+	parsed map[string]*parsedLine
+}
+
+type parsedLine struct {
+	given   commandLine
+	command *kong.Context
+}
+
+// command makes the act of a command line. Its result is the exit code, and shows an answer.
+func (s *shipped) command(w *cases.World, line string) cases.Act {
+	if w.Real() || len(s.parsed) == 0 {
+		s.describe(w)
+	}
+	args := append([]string{"--local", s.folder}, strings.Fields(line)...)
+	words := strings.Fields(line)
+	return cases.Act{
+		Name: words[0] + " " + words[1], Failed: "1 or 5", Unconditional: true, Limit: time.Minute,
+		Ends: func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+			if strings.Contains(f.Name, "version") || strings.HasPrefix(c.Kind, "DeleteObjects") && strings.HasPrefix(f.Name, "HTML") { // it deletes a batch once, and the operator repeats it
+				return []string{"1"}
+			}
+			if f.Recovers() && (!each || f.Usable()) {
+				return []string{plain}
+			}
+			return []string{"1", "5"} // the judge knows which
+		},
+		Do: func(ctx context.Context, client aws.HTTPClient) cases.Result {
+			var stdout, stderr bytes.Buffer
+			a := newApp(strings.NewReader(""), &stdout, &stderr)
+			a.http, a.now, a.pause = client, w.Now, w.Pause
+			p, err := s.parse(a, line, args)
+			if err == nil {
+				err = a.carryOut(ctx, &p.given, p.command)
+			}
+			code := a.report(err, args)
+			return cases.Result{Text: strconv.Itoa(code), Shown: answer{code, stdout.String(), stderr.String()}}
+		},
+	}
+}
+
+func (s *shipped) parse(a *app, line string, args []string) (p *parsedLine, err error) {
+	if p = s.parsed[line]; p == nil {
+		p = &parsedLine{}
+		if p.command, err = a.parse(&p.given, args); err == nil {
+			s.parsed[line] = p
+		}
+	}
+	return p, err
+}
+
+// describe writes the stack's description, as the local server does.
+func (s *shipped) describe(w *cases.World) {
+	o, at := w.Outputs, w.Engines()
+	text, err := json.Marshal(map[string]any{
+		"region": at.Region, "access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey,
+		"endpoints": map[string]string{"dynamodb": at.DynamoDB, "s3": at.S3, "kms": at.KMS},
+		"outputs": map[string]string{
+			"AccessTableName": o.Access, "CredentialsTableName": o.Credentials, "SyncJobsTableName": o.Jobs, "FilesBucketName": o.Files,
+			"SealingKeyArn": o.SealingKey, "OwnSealingKeyArn": w.OldKey,
+		},
+	})
+	kit.Must(w.TB(), err)
+	kit.Must(w.TB(), os.WriteFile(filepath.Join(s.folder, "stack.json"), text, 0o600))
+}
+
+// tenancy is an account with keys and two workspaces, and a stranger's key.
+type tenancy struct {
+	*cases.World
+	*shipped
+
+	account ids.Account
+	second  ids.Workspace          // not the default
+	keys    map[string]ids.KeyHash // by name; "marked" is bound and suspended
+	before  *look                  // what was stored before the act
+}
+
+func (d *tenancy) fill() {
+	t, own := d.TB(), d.Tenant
+	d.account, d.second, d.keys = own.ID, own.NewWorkspace(t), map[string]ids.KeyHash{"plain": auth.HashKey(own.Management)}
+	d.keys["listed"] = auth.HashKey(own.StandardKey(t, ""))
+	d.keys["bound"] = auth.HashKey(own.StandardKey(t, d.second))
+	d.keys["marked"] = auth.HashKey(own.StandardKey(t, d.second))
+	d.keys["off"] = auth.HashKey(own.DisabledKey(t))
+	d.keys["stranger's"] = auth.HashKey(d.Stranger().Management)
+	kit.Must(t, d.Registry.SuspendKey(t.Context(), d.account, d.keys["marked"], true))
+}
+
+// look is all that is stored.
+type look struct {
+	*auth.Survey
+
+	rows   storedRows
+	stored map[string]string        // by row or object
+	in     map[ids.Workspace]string // what a workspace has
+	letIn  string                   // the names of the keys that a request is let in with
+	listed map[ids.KeyHash]int      // the number of allow-lists with a key
+}
+
+// storedRows answer reads of the access table.
+type storedRows []kit.Row
+
+// Scan implements dynamodb.ScanAPIClient.
+func (r storedRows) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return &dynamodb.ScanOutput{Items: r}, nil
+}
+
+// GetItem reads a row.
+func (r storedRows) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	for _, row := range r {
+		if kit.TextOf(row, "pk") == kit.TextOf(in.Key, "pk") && kit.TextOf(row, "sk") == kit.TextOf(in.Key, "sk") {
+			return &dynamodb.GetItemOutput{Item: row}, nil
+		}
+	}
+	return &dynamodb.GetItemOutput{}, nil
+}
+
+func (d *tenancy) look() *look {
+	t, ctx := d.TB(), d.TB().Context()
+	l := &look{rows: d.Rows(d.Outputs.Access).All(t), stored: map[string]string{}, in: map[ids.Workspace]string{}, listed: map[ids.KeyHash]int{}}
+	var err error
+	l.Survey, err = auth.ReadSurvey(ctx, l.rows, "")
+	kit.Must(t, err)
+	stored := map[ids.Workspace]int{}
+	for _, row := range append(d.Rows(d.Outputs.Credentials).All(t), l.rows...) {
+		text, err := json.Marshal(row)
+		kit.Must(t, err)
+		l.stored[kit.TextOf(row, "pk")+" "+kit.TextOf(row, "sk")] = string(text)
+		if strings.HasPrefix(kit.TextOf(row, "sk"), "credential#") {
+			stored[ids.Workspace(kit.TextOf(row, "workspace"))]++
+			for hash := range l.Keys {
+				l.listed[hash] += strings.Count(string(text), `"`+string(hash)+`"`)
+			}
+		}
+	}
+	for _, w := range []ids.Workspace{d.Tenant.Workspace, d.second} {
+		versions, err := d.Files.Versions(ctx, w)
+		kit.Must(t, err)
+		uploads, err := d.Files.Uploads(ctx, w)
+		kit.Must(t, err)
+		l.in[w] = fmt.Sprintf("%d credentials, %v, %d uploads", stored[w], versions, len(uploads))
+		l.stored["files of "+string(w)] = l.in[w]
+	}
+	names := map[ids.KeyHash]string{}
+	for name, hash := range d.keys {
+		names[hash] = name
+	}
+	var in []string
+	for hash := range l.Keys {
+		if _, err := auth.NewVerifier(l.rows, "").Verify(ctx, hash); err == nil {
+			in = append(in, cmp.Or(names[hash], "another"))
+		}
+	}
+	slices.Sort(in)
+	l.letIn = strings.Join(in, " ")
+	return l
+}
+
+// line fills in the names of a command line.
+func (d *tenancy) line(words string) string {
+	names := []string{"ACCOUNT", string(d.account), "SECOND", string(d.second), "DEFAULT", string(d.Tenant.Workspace), "BEFORE", d.Before, "NEXT", d.Outputs.SealingKey}
+	for name, hash := range d.keys {
+		names = append(names, strings.ToUpper(name), string(hash))
+	}
+	return strings.NewReplacer(names...).Replace(words)
+}
+
+func (d *tenancy) act(words string) cases.Act { return d.command(d.World, d.line(words)) }
+
+// credential stores a credential, like a request that has got its position.
+func (d *tenancy) credential(ctx context.Context, c cases.Clients, w ids.Workspace, name string, change func(*byok.Draft)) (ids.Credential, error) {
+	position, err := auth.NewPositions(c.DB, d.Outputs.Access, auth.Made{}).Next(ctx, d.account, w, "openai", 1)
+	if err != nil {
+		return "", err
+	}
+	key := d.OldKey
+	if name == "late" {
+		key = d.Outputs.SealingKey
+	}
+	store := byok.NewStore(c.DB, d.Outputs.Credentials, d.Outputs.Control, seal.NewSealer(c.KMS, key))
+	draft, err := store.Seal(ctx, d.account, w, byok.New{Settings: byok.Settings{Provider: "openai", Name: name}, Key: secret.New([]byte(providerKey))})
+	if err != nil {
+		return "", err
+	}
+	draft.SortOrder = position.SortOrder
+	change(&draft)
+	return draft.ID, store.Create(ctx, draft)
+}
+
+// stores stores a credential that lists these keys.
+func (d *tenancy) stores(w ids.Workspace, name string, listed ...string) ids.Credential {
+	id, err := d.credential(d.TB().Context(), d.Clients, w, name, func(draft *byok.Draft) {
+		for _, key := range listed {
+			draft.AllowedAPIKeyHashes = append(draft.AllowedAPIKeyHashes, d.keys[key])
+		}
+	})
+	kit.Must(d.TB(), err)
+	return id
+}
+
+// creates is a request that stores a credential in the second workspace.
+func (d *tenancy) creates() cases.Act {
+	return d.Command("a create", func(ctx context.Context, c cases.Clients) error {
+		_, err := d.credential(ctx, c, d.second, "late", func(*byok.Draft) {})
+		return err
+	}, auth.ErrNoWorkspace)
+}
+
+// fillSecond stores credentials, files and uploads in the second workspace, and a file beside it.
+func (d *tenancy) fillSecond() {
+	t := d.TB()
+	d.stores(d.second, "one")
+	d.stores(d.second, "two", "listed")
+	for _, w := range []ids.Workspace{d.second, d.Tenant.Workspace} {
+		d.Bucket().Put(t, files.Key(w, "file_1"), "content")
+		d.Bucket().Put(t, files.Key(w, "file_1"), "newer")
+	}
+	d.Bucket().Hide(t, files.Key(d.second, "file_1"))
+	d.Bucket().Put(t, files.Key(d.second, "file_2"), "content")
+	d.begin(d.second)
+	d.begin(d.Tenant.Workspace)
+}
+
+func (d *tenancy) begin(w ids.Workspace) {
+	key := files.Key(w, "file_parts")
+	_, err := d.S3.CreateMultipartUpload(d.TB().Context(), &s3.CreateMultipartUploadInput{Bucket: &d.Outputs.Files, Key: &key})
+	kit.Must(d.TB(), err)
+}
+
+// play plays the act of a command line. fine returns what is wrong when it is done, and always
+// what may never be. The repeated act must end in one of the codes.
+func (d *tenancy) play(words string, fine, always func(*look) string, codes ...string) cases.Play {
+	d.before = d.look()
+	act := d.act(words)
+	return cases.Play{Act: act, Judge: func(done []cases.Done) {
+		last, now := done[len(done)-1], d.look()
+		if why := always(now); why != "" {
+			d.Broken("stored", "%s ends in %s, and %s", act.Name, last.Result.Text, why)
+		}
+		shown, _ := last.Result.Shown.(answer)
+		if last.Again && !slices.Contains(codes, last.Result.Text) {
+			d.Broken("result", "%s repeated ends in %s: %s", act.Name, last.Result.Text, shown.stderr)
+		}
+		if !last.Again {
+			last = done[0]
+			d.judge(act.Name, last, len(done) > 1, now)
+		}
+		if last.Again || last.Result.Text == codes[0] {
+			if why := fine(now); why != "" {
+				d.Broken("stored", "%s ends in %s, but %s", act.Name, last.Result.Text, why)
+			}
+		}
+	}}
+}
+
+// advice are the words of a sentence that says what to do.
+var advice = regexp.MustCompile("epeat|may have been done|is not running|deadline")
+
+// judge compares the exit code and the audit lines of an act with what it changed.
+func (d *tenancy) judge(name string, done cases.Done, beside bool, now *look) {
+	shown, _ := done.Result.Shown.(answer)
+	lines, code := shown.audits(), done.Result.Text
+	changed := !maps.Equal(d.before.stored, now.stored)
+	outcomes := map[string]string{"0": "done", "1": "uncertain"}
+	begun := len(lines) > 0 && lines[0]["outcome"] == "begun"
+	if begun || len(lines) == 1 {
+		last := lines[len(lines)-1]["outcome"]
+		lost := last == "uncertain" && code != "0" && done.Fault != nil && done.Fault.Applied()
+		if last != cmp.Or(outcomes[code], "refused") && last != "unchanged" && !lost {
+			d.Broken("line", "the last line of %s says %v, but the exit code is %s", name, last, code)
+		}
+	}
+	if beside {
+		return
+	}
+	if changed && len(lines) == 0 {
+		d.Broken("line", "%s has changed something, and wrote no audit line", name)
+	}
+	for _, line := range lines {
+		if line["outcome"] == "done" && now.denies(line) {
+			d.Broken("line", "%v says done, but the key's row says otherwise", line["action"])
+		}
+	}
+	switch {
+	case code == "1" && !changed && done.Fault != nil && done.Fault.Refused():
+		d.Broken("result", "%s ends in 1, and nothing was changed: %s", name, shown.stderr)
+	case code != "0" && code != "1" && changed:
+		d.Broken("stored", "%s ends in %s, and something was changed: %s", name, code, shown.stderr)
+	case code == "1" && begun && !advice.MatchString(shown.stderr):
+		d.Broken("result", "%s does not say what to do: %s", name, shown.stderr)
+	}
+}
+
+// denies reports whether the row of a line's key shows that the line is not true.
+func (l *look) denies(line map[string]any) bool {
+	hash, _ := line["key"].(string)
+	key, exists := l.Keys[ids.KeyHash(hash)]
+	switch line["action"] {
+	case "key.disable":
+		return exists && !key.Disabled
+	case "key.delete":
+		return exists
+	case "key.suspend":
+		return exists && !key.Suspended
+	case "key.resume":
+		return exists && key.Suspended
+	}
+	return false
+}
+
+func never(*look) string { return "" }
+
+func unless(fine bool, format string, a ...any) string {
+	if fine {
+		return ""
+	}
+	return fmt.Sprintf(format, a...)
+}
+
+// TestActs plays the operator's acts of several steps, as they are shipped.
+func TestActs(t *testing.T) {
+	s := &shipped{t.TempDir(), map[string]*parsedLine{}}
+	all, filled := cases.Suite{}, map[string]tenancy{}
+	// add adds a case: fill stores more than a tenancy has, and set makes the acts.
+	add := func(name string, fill func(*tenancy), set func(*tenancy) cases.Play) {
+		all.Cases = append(all.Cases, cases.Case{Name: name, Versioning: "Enabled", Set: func(w *cases.World) cases.Play {
+			d := filled[name]
+			d.World, d.shipped = w, s
+			w.Prepare(name, func() {
+				d.fill()
+				fill(&d)
+				filled[name] = d
+			})
+			return set(&d)
+		}})
+	}
+	nothing := func(*tenancy) {}
+	add("suspend", nothing, func(d *tenancy) cases.Play {
+		p := d.play("account disable ACCOUNT --yes", func(l *look) string {
+			return unless(l.Accounts[d.account].Suspended && l.letIn == "stranger's", "the account's row is suspended: %t; let in: %s", l.Accounts[d.account].Suspended, l.letIn)
+		}, never, "0")
+		p.Beside = []cases.Beside{
+			{Act: d.act("key create another --account ACCOUNT"), Then: "0", Ends: []string{"4"}},
+			{Act: d.act("key delete PLAIN --yes"), Then: "0"},
+		}
+		return p
+	})
+	add("resume", func(d *tenancy) {
+		for name, hash := range d.keys {
+			if name != "stranger's" {
+				kit.Must(d.TB(), d.Registry.SuspendKey(d.TB().Context(), d.account, hash, true))
+			}
+		}
+		kit.Must(d.TB(), d.Registry.SuspendAccount(d.TB().Context(), d.account, true))
+	}, func(d *tenancy) cases.Play {
+		p := d.play("account enable ACCOUNT", func(l *look) string {
+			return unless(!l.Accounts[d.account].Suspended && strings.HasSuffix(l.letIn, "bound listed marked plain stranger's"),
+				"the account's row is suspended: %t; let in: %s", l.Accounts[d.account].Suspended, l.letIn)
+		}, func(l *look) string {
+			marked := 0
+			for _, key := range l.Keys {
+				if key.Suspended {
+					marked++
+				}
+			}
+			return unless(marked == 0 || l.Accounts[d.account].Suspended, "keys of the account can be made while %d stay suspended", marked)
+		}, "0")
+		p.Beside = []cases.Beside{{Act: d.act("key create another --account ACCOUNT"), Then: "0", Ends: []string{"0", "4"}}}
+		return p
+	})
+	add("delete a workspace", func(d *tenancy) {
+		kit.Must(d.TB(), d.Registry.SetDefaultWorkspace(d.TB().Context(), d.account, d.second))
+	}, func(d *tenancy) cases.Play {
+		p := d.play("workspace delete SECOND --account ACCOUNT --yes", d.deleted, d.halfDeleted, "0")
+		p.Beside = []cases.Beside{
+			{Act: d.act("key create another --account ACCOUNT --workspace SECOND"), Then: "0", Ends: []string{"4"}},
+			{Act: d.act("key enable BOUND"), Then: "0", Ends: []string{"4"}},
+			{Act: d.act("workspace default DEFAULT --account ACCOUNT"), Then: "0"},
+		}
+		return p
+	})
+	add("erase", (*tenancy).fillSecond, func(d *tenancy) cases.Play {
+		p := d.play("workspace erase SECOND --account ACCOUNT --yes", func(l *look) string {
+			_, bound := l.Keys[d.keys["bound"]]
+			_, marked := l.Keys[d.keys["marked"]]
+			return cmp.Or(d.deleted(l), d.purged(l), unless(!bound && !marked, "a bound key is left"))
+		}, d.halfDeleted, "0")
+		p.Beside = []cases.Beside{
+			{Act: d.act("key create another --account ACCOUNT --workspace SECOND"), Then: "0", Ends: []string{"4"}},
+			{Act: d.creates(), Held: true, Ends: []string{"failed"}},
+		}
+		return p
+	})
+	add("purge", func(d *tenancy) {
+		d.fillSecond()
+		d.Tenant.DeleteWorkspace(d.TB(), d.second)
+	}, func(d *tenancy) cases.Play {
+		p := d.play("workspace purge SECOND --account ACCOUNT --yes", d.purged, d.halfDeleted, "0")
+		p.Beside = []cases.Beside{{Act: d.act("workspace delete SECOND --account ACCOUNT --yes"), Then: "0"}}
+		return p
+	})
+	lists := func(d *tenancy) {
+		d.stores(d.Tenant.Workspace, "one", "listed")
+		d.stores(d.second, "two", "plain", "listed")
+		d.stores(d.second, "three", "plain")
+	}
+	add("disable a key", lists, func(d *tenancy) cases.Play {
+		p := d.play("key disable LISTED", func(l *look) string {
+			return unless(l.letIn == "bound plain stranger's", "let in: %s", l.letIn)
+		}, never, "0", "3")
+		p.Act.Ends = d.warns(p.Act.Ends, 1)
+		p.Beside = []cases.Beside{{Act: d.act("key delete LISTED --yes"), Then: "3", Ends: []string{"0"}}}
+		return p
+	})
+	add("delete a key", lists, func(d *tenancy) cases.Play {
+		p := d.play("key delete LISTED --yes", func(l *look) string {
+			_, exists := l.Keys[d.keys["listed"]]
+			return unless(!exists && l.listed[d.keys["listed"]] == 0, "the key is there: %t", exists)
+		}, func(l *look) string {
+			return unless(l.listed[d.keys["listed"]] == 2 || !strings.Contains(l.letIn, "listed"), "the key is let in, and %d lists have it", l.listed[d.keys["listed"]])
+		}, "0", "3")
+		p.Act.Ends = d.warns(p.Act.Ends, 1)
+		p.Beside = []cases.Beside{{Act: d.act("key replace PLAIN LISTED"), Then: "0", Ends: []string{"0", "1", "3", "4"}}}
+		return p
+	})
+	add("replace a key", lists, func(d *tenancy) cases.Play {
+		p := d.play("key replace LISTED PLAIN", func(l *look) string {
+			return unless(l.listed[d.keys["plain"]] == 3, "%d lists have the new key", l.listed[d.keys["plain"]])
+		}, func(l *look) string {
+			return unless(l.listed[d.keys["listed"]] == 2, "%d lists have the old key", l.listed[d.keys["listed"]])
+		}, "0")
+		p.Beside = []cases.Beside{{Act: d.act("key replace LISTED BOUND"), Then: "0"}}
+		return p
+	})
+	add("supersede a credential", func(d *tenancy) {
+		d.stores(d.second, "old")
+		d.stores(d.second, "new")
+	}, func(d *tenancy) cases.Play {
+		both := func() (old, successor byok.Credential) {
+			found, err := d.Manager.List(d.TB().Context(), d.second)
+			kit.Must(d.TB(), err)
+			if found[0].Name == "old" {
+				return found[0], found[1]
+			}
+			return found[1], found[0]
+		}
+		old, successor := both()
+		p := d.play(fmt.Sprintf("credential supersede %s %s", old.ID, successor.ID), func(*look) string {
+			old, successor := both()
+			return unless(old.Disabled && !successor.Disabled && successor.SortOrder < old.SortOrder, "stored are %+v and %+v", old, successor)
+		}, func(*look) string {
+			old, successor := both()
+			return unless(!old.Disabled || !successor.Disabled, "both are disabled") + unless(old.SortOrder != successor.SortOrder, "both have one place")
+		}, "0")
+		ends := p.Act.Ends
+		p.Act.Ends = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+			if strings.HasPrefix(f.Name, "cancelled") { // it starts over
+				return []string{plain, "1", "5"}[:1+map[bool]int{true: 2}[each]]
+			}
+			return ends(c, f, each, plain)
+		}
+		p.Beside = []cases.Beside{{Act: d.act("credential disable " + string(old.ID)), Then: "0"}}
+		return p
+	})
+	add("repair a restored table", func(d *tenancy) {
+		t, ctx, live := d.TB(), d.TB().Context(), d.Rows(d.Outputs.Access)
+		kit.Must(t, d.Registry.SuspendKey(ctx, d.account, d.keys["marked"], false))
+		d.stores(d.second, "early")
+		moment := live.All(t)
+		kit.Must(t, d.Registry.DisableKey(ctx, d.account, d.keys["listed"]))
+		kit.Must(t, d.Registry.DeleteKey(ctx, d.account, d.keys["bound"]))
+		kit.Must(t, d.Registry.SuspendKey(ctx, d.account, d.keys["marked"], true))
+		d.stores(d.second, "since")
+		d.PutAll(d.Before, live.All(t))
+		live.Become(t, moment)
+	}, func(d *tenancy) cases.Play {
+		p := d.play("restore repair --before BEFORE --yes", func(l *look) string {
+			return unless(l.letIn == "plain stranger's" && (l.Workspaces[d.second].Next["openai"] > 1 || !l.Workspaces[d.second].DeletedAt.IsZero()) && len(l.Missing) == 0,
+				"let in: %s; the next position is %d", l.letIn, l.Workspaces[d.second].Next["openai"])
+		}, never, "0")
+		p.Beside = []cases.Beside{
+			{Act: d.act("workspace delete SECOND --account ACCOUNT --yes"), Then: "0"},
+			{Act: d.act("key delete BOUND --yes"), Then: "0"},
+		}
+		return p
+	})
+	add("rewrap", func(d *tenancy) {
+		d.stores(d.second, "one")
+		d.stores(d.Tenant.Workspace, "two")
+	}, func(d *tenancy) cases.Play {
+		opens := func(wanted string) string {
+			for _, row := range kit.Credentials(d.TB(), d.Rows(d.Outputs.Credentials).All(d.TB())) {
+				key, err := row.Open(d.TB().Context(), seal.NewOpener(d.KMS, row.Seal.KeyARN))
+				if err != nil || string(key.Reveal()) != providerKey || wanted != "" && row.Seal.KeyARN != wanted {
+					return fmt.Sprintf("a credential under %s opens with %v", row.Seal.KeyARN, err)
+				}
+			}
+			return ""
+		}
+		p := d.play("credential rewrap --to NEXT --rate 5000", func(*look) string { return opens(d.Outputs.SealingKey) }, func(*look) string { return opens("") }, "0")
+		p.Beside = []cases.Beside{{Act: d.creates()}}
+		return p
+	})
+	all.Play(t)
+}
+
+// warns adds to the results of a fault the one without it, at the first calls that only serve a
+// warning.
+func (d *tenancy) warns(ends func(cases.Call, *cases.Fault, bool, string) []string, first int) func(cases.Call, *cases.Fault, bool, string) []string {
+	return func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+		if strings.HasPrefix(c.Kind, "Query") && (c.Number <= first || strings.HasPrefix(c.Kind, "Query workspace#") && c.Number <= 2*first) {
+			return append(ends(c, f, each, plain), plain)
+		}
+		return ends(c, f, each, plain)
+	}
+}
+
+// deleted returns what is left of the second workspace's deletion.
+func (d *tenancy) deleted(l *look) string {
+	for hash, key := range l.Keys {
+		if key.Workspace == d.second && !key.Disabled {
+			return "its key " + hash.Short() + " is enabled"
+		}
+	}
+	return unless(!l.Workspaces[d.second].DeletedAt.IsZero(), "the workspace is live") + unless(l.Accounts[d.account].Default != d.second, "it is the default")
+}
+
+// halfDeleted returns what may never be: a deleted default, a key in a part of its lists, or a
+// change of the other workspace.
+func (d *tenancy) halfDeleted(l *look) string {
+	return unless(l.Workspaces[d.second].DeletedAt.IsZero() || l.Accounts[d.account].Default != d.second, "the default workspace is deleted") +
+		unless(len(l.Missing)+len(l.Stray) == 0, "entries of lists are missing %v or stray %v", l.Missing, l.Stray) +
+		unless(l.in[d.Tenant.Workspace] == d.before.in[d.Tenant.Workspace], "the other workspace has %s", l.in[d.Tenant.Workspace])
+}
+
+// purged returns what is left in the second workspace.
+func (d *tenancy) purged(l *look) string {
+	return unless(l.in[d.second] == "0 credentials, [], 0 uploads", "the workspace has %s", l.in[d.second])
+}
