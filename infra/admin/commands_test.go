@@ -20,6 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
@@ -128,8 +129,8 @@ func TestTheCommandAgreesWithTheTemplate(t *testing.T) {
 	}
 	for _, timeout := range timeouts {
 		seconds, err := strconv.Atoi(string(timeout[1]))
-		if limit := time.Duration(seconds) * time.Second; err != nil || limit >= requestsEnd {
-			t.Errorf("a function may run for %s; a purge waits %s", limit, requestsEnd)
+		if limit := time.Duration(seconds) * time.Second; err != nil || limit >= acts.RequestsEnd {
+			t.Errorf("a function may run for %s; a purge waits %s", limit, acts.RequestsEnd)
 		}
 	}
 }

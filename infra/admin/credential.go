@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -143,13 +143,13 @@ func flags(c byok.Settings) string {
 func limits(c byok.Settings) string {
 	var limits []string
 	if c.AllowedModels != nil {
-		limits = append(limits, output.Count(len(c.AllowedModels), "model"))
+		limits = append(limits, acts.Count(len(c.AllowedModels), "model"))
 	}
 	if c.AllowedAPIKeyHashes != nil {
-		limits = append(limits, output.Count(len(c.AllowedAPIKeyHashes), "key"))
+		limits = append(limits, acts.Count(len(c.AllowedAPIKeyHashes), "key"))
 	}
 	if c.AllowedUserIDs != nil {
-		limits = append(limits, output.Count(len(c.AllowedUserIDs), "user"))
+		limits = append(limits, acts.Count(len(c.AllowedUserIDs), "user"))
 	}
 	return strings.Join(limits, ", ")
 }
@@ -163,25 +163,25 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 		}
 		at.Workspace = workspace.ID
 	} else if c.Workspace != "" {
-		return exit.UsageError("--all-workspaces and --workspace exclude each other")
+		return acts.UsageError("--all-workspaces and --workspace exclude each other")
 	}
 	found, err := at.look(ctx, s)
 	if err != nil {
 		return err
 	}
-	if found.unread > 0 && !c.AllWorkspaces {
+	if found.Unread > 0 && !c.AllWorkspaces {
 		return fmt.Errorf("workspace %s: %w", at.Workspace, byok.ErrUnreadable)
 	}
-	listed := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool {
+	listed := slices.DeleteFunc(found.Credentials, func(v byok.Credential) bool {
 		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State
 	})
 	holding := map[ids.Workspace]int{}
-	for _, v := range found.credentials {
+	for _, v := range found.Credentials {
 		holding[v.Workspace]++
 	}
-	s.warnOfSize(ctx, holding)
-	if c.AllWorkspaces && found.unread > 0 {
-		incomplete := fmt.Errorf("the list is incomplete: it lacks the credentials of %s", output.Count(found.unread, "workspace"))
+	s.WarnOfSize(ctx, holding)
+	if c.AllWorkspaces && found.Unread > 0 {
+		incomplete := fmt.Errorf("the list is incomplete: it lacks the credentials of %s", acts.Count(found.Unread, "workspace"))
 		if len(listed) == 0 {
 			return incomplete
 		}
@@ -193,37 +193,13 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 }
 
-func (s *session) warnOfSize(ctx context.Context, holding map[ids.Workspace]int) {
-	for _, w := range s.refusedByRouters(ctx, holding) {
-		s.warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
-	}
-}
-
-// refusedByRouters returns the workspaces that a router refuses because their credentials take
-// too much; holding has the number of credentials. It asks only for those that may. If the
-// answer is missing, it warns.
-func (s *session) refusedByRouters(ctx context.Context, holding map[ids.Workspace]int) (refused []ids.Workspace) {
-	for w, credentials := range sorted(holding) {
-		if credentials <= byok.AlwaysReadable {
-			continue
-		}
-		switch err := s.credentials.CheckSize(ctx, w); {
-		case errors.Is(err, byok.ErrTooMany):
-			refused = append(refused, w)
-		case err != nil:
-			s.warn(fmt.Sprintf("it is not known whether routers refuse workspace %s: %s", w, exit.Sentence(err, exit.Failed)))
-		}
-	}
-	return refused
-}
-
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only
 // if requests may then spend the platform's credit.
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
 	found, err := c.findForChange(ctx, s)
 	if err == nil {
 		reopens, warning := s.reopening(ctx, found)
-		s.warn(warning)
+		s.Warn(warning)
 		if reopens && s.interactive {
 			if err := (confirmation{c.Yes}).confirm(ctx, s, "disables "+named("credential", found.Name, string(found.ID)), found.Name, string(found.ID)); err != nil {
 				return err
@@ -247,7 +223,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 	found, err := c.findForChange(ctx, s)
 	if err == nil {
 		_, warning := s.reopening(ctx, found)
-		s.warn(warning)
+		s.Warn(warning)
 		if err := c.confirm(ctx, s, "removes "+named("credential", found.Name, string(found.ID))+" and its sealed key for good", found.Name, string(found.ID)); err != nil {
 			return err
 		}
@@ -272,8 +248,8 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		moved, err = s.credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID)
 	}
-	s.audit(ctx, "credential.supersede", err, "account", old.Account, "workspace", old.Workspace,
-		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New)))
+	s.Audit(ctx, "credential.supersede", err, []any{"account", old.Account, "workspace", old.Workspace,
+		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New))})
 	if err != nil {
 		return err
 	}
@@ -295,14 +271,14 @@ func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens boo
 	const unknown = "it is not known whether requests may use a shared endpoint afterwards: "
 	w, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err != nil {
-		return false, unknown + exit.Sentence(err, exit.Failed)
+		return false, unknown + acts.Sentence(err, true)
 	}
 	if !w.DeletedAt.IsZero() {
 		return false, "" // a router refuses every request of the workspace
 	}
 	stored, err := s.credentials.List(ctx, w.ID)
 	if err != nil {
-		return false, unknown + exit.Sentence(err, exit.Failed)
+		return false, unknown + acts.Sentence(err, true)
 	}
 	reopened := routing.Reopened(stored, c.ID)
 	if reopened.IsEmpty() {
@@ -317,10 +293,4 @@ func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens boo
 	}
 	return true, fmt.Sprintf("afterwards requests for %s may use the shared endpoint of %s, which spends the platform's credit: no other enabled credential removes it",
 		models, c.Provider)
-}
-
-func (s *session) warn(warning string) {
-	if warning != "" {
-		s.note("warning: %s", warning)
-	}
 }

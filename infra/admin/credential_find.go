@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
-	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
@@ -21,64 +20,8 @@ type search struct {
 	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
 }
 
-const everyAccount = "all accounts"
-
-type looked struct {
-	where       string // in words
-	credentials []byok.Credential
-	unread      int // rows or workspaces that cannot be read, and were left out
-}
-
-var errUnreadable = errors.New("some rows are unreadable")
-
-// absent is the error if no credential matches. If unreadable ones were left out, it is
-// errUnreadable and not ErrNotFound, because the credential may be one of them.
-func (l looked) absent() error {
-	if l.unread > 0 {
-		advice := "`admin restore check` names them. To disable or delete one, give --workspace and the whole id"
-		if l.where != everyAccount {
-			advice += "; to find a readable one, search all accounts"
-		}
-		return fmt.Errorf("no readable credential in %s matches, but %w: %s", l.where, errUnreadable, advice)
-	}
-	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.where, output.Count(len(l.credentials), "credential"))
-}
-
-// look reads no row of an account or workspace, because a damaged one must not prevent a
-// revocation.
-func (c search) look(ctx context.Context, s *session) (looked, error) {
-	workspaces, found := []ids.Workspace{c.Workspace}, looked{where: "workspace " + string(c.Workspace)}
-	switch {
-	case c.Account != "":
-		listed, err := s.registry.ListWorkspaceIDs(ctx, c.Account)
-		if err != nil {
-			return looked{}, err
-		}
-		if c.Workspace == "" {
-			workspaces, found.where = listed, fmt.Sprintf("the %s of account %s", output.Count(len(listed), "workspace"), c.Account)
-		} else if !slices.Contains(listed, c.Workspace) {
-			return looked{}, auth.ErrNoWorkspace
-		}
-	case c.Workspace == "":
-		all, err := s.credentials.ListAll(ctx)
-		if all.Unreadable > 0 {
-			s.warn(output.Count(all.Unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
-		}
-		return looked{where: everyAccount, credentials: all.Credentials, unread: all.Unreadable}, err
-	}
-	for _, w := range workspaces {
-		stored, err := s.credentials.List(ctx, w)
-		if errors.Is(err, byok.ErrUnreadable) {
-			found.unread++
-			s.warn(fmt.Sprintf("workspace %s has a credential that cannot be read, which hides the others: `admin restore check` names it", w))
-			continue
-		}
-		if err != nil {
-			return looked{}, err
-		}
-		found.credentials = append(found.credentials, stored...)
-	}
-	return found, nil
+func (c search) look(ctx context.Context, s *session) (acts.Looked, error) {
+	return s.Look(ctx, c.Account, c.Workspace)
 }
 
 type oneCredential struct {
@@ -91,7 +34,7 @@ type oneCredential struct {
 // ErrNotFound if there is no such credential.
 func (c oneCredential) findForChange(ctx context.Context, s *session) (byok.Credential, error) {
 	found, err := c.find(ctx, s)
-	if id, whole := ids.Parse[ids.Credential](string(c.ID)); errors.Is(err, errUnreadable) && whole && c.Workspace != "" {
+	if id, whole := ids.Parse[ids.Credential](string(c.ID)); errors.Is(err, acts.ErrUnreadable) && whole && c.Workspace != "" {
 		return byok.Credential{ID: id, Account: c.Account, Workspace: c.Workspace}, nil
 	}
 	return found, err
@@ -102,14 +45,14 @@ func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, e
 	if err != nil {
 		return byok.Credential{}, err
 	}
-	matching := slices.DeleteFunc(found.credentials, func(v byok.Credential) bool { return !strings.HasPrefix(string(v.ID), string(c.ID)) })
+	matching := slices.DeleteFunc(found.Credentials, func(v byok.Credential) bool { return !strings.HasPrefix(string(v.ID), string(c.ID)) })
 	switch {
 	case len(matching) == 1:
 		return matching[0], nil
 	case len(matching) > 1:
-		return byok.Credential{}, exit.UsageError(fmt.Sprintf("several credential ids begin with this prefix, among them %s and %s: give more characters", matching[0].ID, matching[1].ID))
+		return byok.Credential{}, acts.UsageError(fmt.Sprintf("several credential ids begin with this prefix, among them %s and %s: give more characters", matching[0].ID, matching[1].ID))
 	}
-	return byok.Credential{}, found.absent()
+	return byok.Credential{}, found.Absent()
 }
 
 // credentialFind has no default account: a leaked key may be anybody's.
@@ -135,7 +78,7 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 	}
 	var matching []byok.Credential
 	unsure := 0
-	for _, v := range found.credentials {
+	for _, v := range found.Credentials {
 		switch {
 		case matches(v):
 			matching = append(matching, v)
@@ -143,25 +86,25 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 			unsure++
 		}
 	}
-	others := output.Count(unsure, "credential") + " may contain the key, because a label shows too little of it: `admin credential find` lists them with '...' or 'odd'"
+	others := acts.Count(unsure, "credential") + " may contain the key, because a label shows too little of it: `admin credential find` lists them with '...' or 'odd'"
 	switch {
 	case len(matching) > 0:
 		if label := byok.Label([]byte(c.Text)); leaked || slices.ContainsFunc(matching, func(v byok.Credential) bool { return v.Label == label }) {
-			s.note("Found by its label: another key may have it. A key that was stored in base64 is not searched for.")
+			s.Note("Found by its label: another key may have it. A key that was stored in base64 is not searched for.")
 		}
 		if unsure > 0 {
-			s.note("Besides these, %s.", others)
+			s.Note("Besides these, %s.", others)
 		}
 		typed := leaked || !slices.ContainsFunc(matching, func(v byok.Credential) bool { return !strings.HasSuffix(v.Label, c.Text) })
 		return showCredentials(s, matching, everywhere(typed)...)
 	case unsure > 0:
-		return exit.Findings("no label shows the key, and `find -` searches by label, not in base64. " + others)
-	case leaked && found.unread == 0:
-		return fmt.Errorf("%w. `find -` searches by label, not in base64", found.absent())
-	case found.unread > 0:
-		return found.absent()
+		return acts.Findings("no label shows the key, and `find -` searches by label, not in base64. " + others)
+	case leaked && found.Unread == 0:
+		return fmt.Errorf("%w. `find -` searches by label, not in base64", found.Absent())
+	case found.Unread > 0:
+		return found.Absent()
 	}
-	return fmt.Errorf("%w. In a label, upper and lower case differ", found.absent())
+	return fmt.Errorf("%w. In a label, upper and lower case differ", found.Absent())
 }
 
 // matches reports whether the text describes a credential. If the text is a key, given by
@@ -205,11 +148,11 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	}
 	switch found.Form {
 	case byok.NoHeader:
-		s.warn("no header can carry the key: a router refuses every request for which its turn comes. Create it again without what was pasted around it")
+		s.Warn("no header can carry the key: a router refuses every request for which its turn comes. Create it again without what was pasted around it")
 	case byok.Odd:
-		s.warn("the key has a blank, a quote or another character that few providers use, or begins like NAME=. If that was pasted with it, the provider refuses it: create it again")
+		s.Warn("the key has a blank, a quote or another character that few providers use, or begins like NAME=. If that was pasted with it, the provider refuses it: create it again")
 	case byok.SignalboxKey:
-		s.warn("the key is an API key of this service, by its label: routers refuse to send it. Disable that API key, delete the credential, and create it again with the provider's key")
+		s.Warn("the key is an API key of this service, by its label: routers refuse to send it. Disable that API key, delete the credential, and create it again with the provider's key")
 	case byok.Header, byok.Document:
 	}
 	return output.One(s.out, viewCredential(found), settings...)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"
@@ -115,7 +116,7 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 		}
 		receipt, err = s.fileStore.Delete(ctx, workspace.ID, c.ID)
 	}
-	sentence := fmt.Sprintf("File %s is deleted: %s removed.", c.ID, output.Count(receipt.Versions, "version"))
+	sentence := fmt.Sprintf("File %s is deleted: %s removed.", c.ID, acts.Count(receipt.Versions, "version"))
 	return s.finish(ctx, "file.delete", err, result{changed{string(c.ID), "deleted"}, sentence}, "account", c.Account, "workspace", workspace.ID,
 		"file", c.ID, "versions_removed", receipt.Versions, "answer_lost", receipt.ResponseLost)
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
@@ -57,12 +57,12 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if output.IsDiscarded(s.stdout) {
-		return exit.UsageError("standard output is closed or discarded, so nobody would see the key: no key was made")
+		return acts.UsageError("standard output is closed or discarded, so nobody would see the key: no key was made")
 	}
 	token, key, err := s.registry.CreateKey(ctx, auth.NewKey{
 		Account: c.Account, Workspace: c.Workspace, Kind: c.Kind, Name: c.Name, ExpiresAt: end,
 	})
-	s.audit(ctx, "key.create", err, "account", c.Account, "workspace", c.Workspace, "kind", c.Kind, "key", key.Hash)
+	s.Audit(ctx, "key.create", err, []any{"account", c.Account, "workspace", c.Workspace, "kind", c.Kind, "key", key.Hash})
 	if err != nil {
 		return err
 	}
@@ -71,14 +71,15 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	if err := s.out.Say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
 		return c.unseen(context.WithoutCancel(ctx), s, key.Hash, err)
 	}
-	s.note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
+	s.Note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
 	return nil
 }
 
 // unseen deletes a key that could not be shown, because nobody can use it.
 func (c keyCreate) unseen(ctx context.Context, s *session, hash ids.KeyHash, shown error) error {
+	ctx = acts.Watched(ctx)
 	err := s.registry.DeleteKey(ctx, c.Account, hash)
-	s.audit(ctx, "key.delete", err, "account", c.Account, "key", hash)
+	s.Audit(ctx, "key.delete", err, []any{"account", c.Account, "key", hash})
 	if err != nil {
 		return fmt.Errorf("the key could not be shown (%w), and deleting it failed (%w): delete key %s", shown, err, hash.Short())
 	}
@@ -115,7 +116,7 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 	var failed error
 	var others []string
 	for _, hash := range c.Hashes {
-		one := oneKey{c.keySearch, hash}
+		one, ctx := oneKey{c.keySearch, hash}, acts.Watched(ctx)
 		key, err := one.find(ctx, s)
 		if err == nil {
 			err = s.registry.DisableKey(ctx, key.Account, key.Hash)
@@ -126,19 +127,19 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 			continue
 		}
 		failed = cmp.Or(failed, err)
-		others = append(others, fmt.Sprintf("key %.8s: %s", hash, exit.Sentence(err, exit.Uncertain)))
+		others = append(others, fmt.Sprintf("key %.8s: %s", hash, acts.Sentence(err, false)))
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	for _, key := range refused {
-		s.warn(s.allowing(ctx, key))
+		s.Warn(s.allowing(ctx, key))
 	}
 	if failed != nil && len(c.Hashes) > 1 {
 		for _, sentence := range others[1:] {
-			s.warn(sentence)
+			s.Warn(sentence)
 		}
-		return exit.Findings(fmt.Sprintf("%d of %s disabled; the first of the others: %s", len(refused), output.Count(len(c.Hashes), "key"), others[0]))
+		return acts.Findings(fmt.Sprintf("%d of %s disabled; the first of the others: %s", len(refused), acts.Count(len(c.Hashes), "key"), others[0]))
 	}
 	return failed
 }
@@ -159,13 +160,11 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 	state := "active"
 	if key.Suspended {
 		state = "suspended"
-		s.warn("the key stays refused while its account is suspended: `admin account enable` ends that")
+		s.Warn("the key stays refused while its account is suspended: `admin account enable` ends that")
 	}
 	return c.report(ctx, s, step{action: "key.enable", state: state, needless: !key.Disabled}, key, err)
 }
 
-// Run deletes a key. It is disabled first: until its hash is out of the last list, requests
-// with it must not pass over a credential.
 func (c keyDelete) Run(ctx context.Context, s *session) error {
 	key, err := c.find(ctx, s)
 	if errors.Is(err, auth.ErrNoKey) && c.Account != "" && len(c.Hash) == arguments.HashLength {
@@ -174,20 +173,15 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
 	}
-	s.warn(s.allowing(ctx, key))
+	s.Warn(s.allowing(ctx, key))
 	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
 		key.Name, key.Hash.Short(), string(key.Hash)); err != nil {
 		return err
 	}
-	err = s.registry.DisableKey(ctx, key.Account, key.Hash)
-	s.audit(ctx, "key.disable", err, "account", key.Account, "key", key.Hash)
-	if err == nil && key.Account != "" { // nobody's key is in no list
-		_, err = s.unlist(ctx, key)
+	if err := s.DeleteKey(ctx, key); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.orRepeat(s.registry.DeleteKey(ctx, key.Account, key.Hash), "the key is refused, and may be deleted")
-	}
-	return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
+	return s.out.Say(changed{string(key.Hash), "deleted"}, "Key %s is deleted.", key.Hash.Short())
 }
 
 // clean takes the hash of a key that is deleted already out of the account's allow-lists. If
@@ -197,7 +191,7 @@ func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
 	changed := 0
 	_, err := s.registry.FindKey(ctx, key.Hash)
 	if errors.Is(err, auth.ErrNoKey) {
-		changed, err = s.unlist(ctx, key)
+		changed, err = s.Unlist(ctx, key)
 	}
 	if changed == 0 && err == nil {
 		err = absent
@@ -217,7 +211,7 @@ func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) 
 	}
 	keys, _, err := c.look(ctx, s, func(k auth.SurveyedKey) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
 	if err == nil && len(keys) > 1 {
-		err = exit.UsageError("several key hashes begin with this prefix: give more digits")
+		err = acts.UsageError("several key hashes begin with this prefix: give more digits")
 	}
 	if err != nil {
 		return auth.SurveyedKey{}, err
@@ -260,9 +254,9 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Surve
 	if err != nil {
 		return nil, nil, err
 	}
-	found, others = split(keys, matches)
+	found, others = acts.Split(keys, matches)
 	if len(found) == 0 {
-		return nil, others, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, c.where(), output.Count(len(keys), "key"))
+		return nil, others, fmt.Errorf("%w: looked in %s, at %s", auth.ErrNoKey, c.where(), acts.Count(len(keys), "key"))
 	}
 	return found, others, nil
 }
@@ -271,7 +265,7 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Surve
 // reads the keys' own rows, because a damaged account must not prevent a revocation.
 func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey, err error) {
 	if c.Account == "" {
-		survey, err := s.readAccess(ctx)
+		survey, err := s.ReadAccess(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -301,7 +295,7 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if end := s.now().Add(time.Duration(c.ExpiresWithin)); c.ExpiresWithin > 0 {
-		found, _ = split(found, func(k auth.SurveyedKey) bool { return k.ExpiresAt.After(s.now()) && !k.ExpiresAt.After(end) })
+		found, _ = acts.Split(found, func(k auth.SurveyedKey) bool { return k.ExpiresAt.After(s.now()) && !k.ExpiresAt.After(end) })
 	}
 	views := each(found, func(key auth.SurveyedKey) keyView { return viewSurveyed(key, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return string(v.State) })
@@ -320,15 +314,15 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 	found, others, err := keySearch{c.Account}.look(ctx, s, func(k auth.SurveyedKey) bool {
 		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(folded(k.Name), name) || k.Hash == hash
 	})
-	if unread, _ := split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(unread) > 0 {
-		s.warn(output.Count(len(unread), "other key") + " cannot be read, so the search by name is incomplete: `admin key find --state broken` lists them")
+	if unread, _ := acts.Split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(unread) > 0 {
+		s.Warn(acts.Count(len(unread), "other key") + " cannot be read, so the search by name is incomplete: `admin key find --state broken` lists them")
 	}
 	return found, err
 }
 
 func (c keySearch) leaked(ctx context.Context, s *session, tokens []string) (found []auth.SurveyedKey, err error) {
 	if len(tokens) == 0 {
-		return nil, exit.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")
+		return nil, acts.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")
 	}
 	for _, token := range tokens {
 		switch key, err := c.get(ctx, s, auth.HashKey(token)); {

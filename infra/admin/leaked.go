@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
 )
 
@@ -22,7 +22,7 @@ import (
 func (s *session) leakedText(ctx context.Context) (string, error) {
 	defer output.HideInput(s.stdin)()
 	if s.interactive {
-		s.note("Paste the key, then press Enter and Ctrl-D.")
+		s.Note("Paste the key, then press Enter and Ctrl-D.")
 	}
 	input, err := while(ctx, func() ([]byte, error) { return io.ReadAll(s.stdin) })
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *session) leakedText(ctx context.Context) (string, error) {
 		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError // of a mark of UTF-16
 	})
 	if text == "" {
-		return "", exit.UsageError("standard input is empty")
+		return "", acts.UsageError("standard input is empty")
 	}
 	return text, nil
 }

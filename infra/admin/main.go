@@ -26,6 +26,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
@@ -89,8 +90,7 @@ type app struct {
 	// input is one as well.
 	terminal, interactive bool
 	// width is the number of columns of the terminal on standard output, or 0 without one.
-	width   int
-	changes changes
+	width int
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -102,15 +102,16 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
-	return a.report(a.execute(ctx, args), args)
+	ctx = acts.Watched(ctx)
+	return a.report(ctx, a.execute(ctx, args), args)
 }
 
 // report writes the error of a command line, and returns the exit code.
-func (a *app) report(err error, args []string) int {
+func (a *app) report(ctx context.Context, err error, args []string) int {
 	if err == nil || errors.Is(err, arguments.ErrShown) {
 		return exit.Done
 	}
-	code := exit.Code(err, a.changes.command.tried())
+	code := exit.Code(err, acts.Tried(ctx))
 	if errors.Is(err, syscall.EPIPE) && (code == exit.Failed || code == exit.Usage) {
 		return exit.Failed // the reader has stopped reading, as in `admin key list | head -1`
 	}
@@ -164,7 +165,7 @@ func (a *app) parse(given *commandLine, args []string) (*kong.Context, error) {
 // carryOut chooses the target of a command, and runs it.
 func (a *app) carryOut(ctx context.Context, given *commandLine, command *kong.Context) error {
 	if given.Limit < 0 {
-		return exit.UsageError("--limit must be at least 0, which means all")
+		return acts.UsageError("--limit must be at least 0, which means all")
 	}
 	t, err := target.Choose(given.Local, given.Stack, given.Region)
 	if err != nil {
@@ -188,7 +189,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 		// Without O_NONBLOCK, opening a pipe that nobody reads would wait, and no signal would end it.
 		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
-			return exit.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", errors.Unwrap(err))) // without the path, which may be a secret
+			return acts.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", errors.Unwrap(err))) // without the path, which may be a secret
 		}
 		defer func() { _ = file.Close() }()                                                               // each line was written, or its failure reported
 		defer context.AfterFunc(ctx, func() { _ = file.SetWriteDeadline(time.Now().Add(time.Second)) })() // of a full pipe
@@ -201,7 +202,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 	}
 	s := a.session(t, given, audits)
 	if isChange {
-		s.note("%s", t.Announcement())
+		s.Note("%s", t.Announcement())
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
 	err := s.completeIDs(ctx, command)
@@ -210,18 +211,18 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 	}
 	err = t.Explain(err)
 	if s.filed > 0 {
-		s.note("audit: %s in %s", output.Count(s.filed, "line"), given.AuditFile)
+		s.Note("audit: %s in %s", acts.Count(s.filed, "line"), given.AuditFile)
 	}
-	if err != nil && s.lost != nil {
-		s.note("%v", s.lost)
+	if err != nil && s.Lost() != nil {
+		s.Note("%v", s.Lost())
 	}
-	return cmp.Or(err, s.lost)
+	return cmp.Or(err, s.Lost())
 }
 
 // code asks for the code of an MFA device, which the operator's profile needs.
 func (a *app) code(ctx context.Context) (string, error) {
 	if !a.interactive {
-		return "", exit.UsageError("the AWS profile needs the code of an MFA device, and there is no terminal to ask for it: " +
+		return "", acts.UsageError("the AWS profile needs the code of an MFA device, and there is no terminal to ask for it: " +
 			"run `eval \"$(aws configure export-credentials --format env)\"` in your shell first")
 	}
 	_, _ = fmt.Fprint(a.stderr, "Code of your MFA device: ")

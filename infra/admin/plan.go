@@ -12,8 +12,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
@@ -91,7 +91,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if c.Workspace != "" && c.Workspace != workspace.ID {
-		return exit.Refusal(fmt.Sprintf("a router plans requests with this key for workspace %s: omit --workspace", workspace.ID))
+		return acts.Refusal(fmt.Sprintf("a router plans requests with this key for workspace %s: omit --workspace", workspace.ID))
 	}
 	if !workspace.DeletedAt.IsZero() {
 		return fmt.Errorf("%w: a router refuses every request for it", auth.ErrWorkspaceDeleted)
@@ -133,7 +133,7 @@ func (c credentialPlan) caller(ctx context.Context, s *session) (auth.SurveyedKe
 		}
 	}
 	if answer != "" {
-		return auth.SurveyedKey{}, exit.Refusal(fmt.Sprintf("key %s is %s: a router answers its requests with %s", key.Hash.Short(), is, answer))
+		return auth.SurveyedKey{}, acts.Refusal(fmt.Sprintf("key %s is %s: a router answers its requests with %s", key.Hash.Short(), is, answer))
 	}
 	return key, nil
 }
@@ -151,7 +151,7 @@ func (c credentialPlan) warnOfModels(s *session, stored []byok.Credential) error
 		Models map[string]any `json:"models"`
 	}
 	if err := yaml.Unmarshal(text, &router); err != nil || len(router.Models) == 0 {
-		return exit.UsageError("--router: the file has no models, as infra/router/router.yaml has them")
+		return acts.UsageError("--router: the file has no models, as infra/router/router.yaml has them")
 	}
 	routed := slices.Sorted(maps.Keys(router.Models))
 	for _, v := range stored {
@@ -163,7 +163,7 @@ func (c credentialPlan) warnOfModels(s *session, stored []byok.Credential) error
 			if near := spelling.Nearest(model, routed); near != "" {
 				advice = "; did you mean " + near + "?"
 			}
-			s.warn(fmt.Sprintf("credential %.8s allows %q, which the router does not route, so this covers no request%s", v.ID, model, advice))
+			s.Warn(fmt.Sprintf("credential %.8s allows %q, which the router does not route, so this covers no request%s", v.ID, model, advice))
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
@@ -113,7 +114,7 @@ var unnamed = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 func (r *restored) findings(code int, args ...string) (listed []string) {
 	r.Helper()
 	got := r.want(code, append([]string{"--json"}, args...)...)
-	var found []finding
+	var found []findingView
 	if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
 		r.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
 	}
@@ -468,7 +469,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 	}
 	r.wantLetIn()
 	for _, f := range r.findings(exit.Uncertain, "restore", "check") {
-		if strings.HasPrefix(f, byRepair) {
+		if strings.HasPrefix(f, acts.ByRepair) {
 			t.Errorf("left: %s", f)
 		}
 	}

@@ -2,21 +2,17 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
-	"maps"
 	"os/user"
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/local/awsclients"
@@ -29,7 +25,8 @@ import (
 
 type session struct {
 	*app
-	db          *dynamodb.Client
+	acts.Stack
+
 	registry    *auth.Registry
 	jobs        *syncjobs.Store
 	jobWriter   *syncjobs.Writer
@@ -43,23 +40,18 @@ type session struct {
 	out         output.Writer
 
 	who       []any     // begins each audit line
-	whole     string    // the action of many things that has begun
 	auditFile io.Writer // also gets the audit lines; nil if there is none
-	// lost is the first failure to write a line to the file. filed counts the lines that only
-	// the file has.
-	lost  error
-	filed int
+	filed     int       // the number of lines that only the file has
 }
 
 func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer) *session {
 	if a.http != nil {
 		t.Config.HTTPClient = a.http
 	}
-	t.Config.APIOptions = append(t.Config.APIOptions, a.changes.watch)
+	t.Config.APIOptions = append(t.Config.APIOptions, acts.Watch)
 	db, bucket := awsclients.DynamoDB(t.Config), awsclients.S3(t.Config)
 	s := &session{
 		app:         a,
-		db:          db,
 		registry:    auth.NewRegistry(db, t.Outputs.AccessTableName),
 		jobs:        syncjobs.NewStore(db, t.Outputs.SyncJobsTableName),
 		jobWriter:   syncjobs.NewWriter(db, t.Outputs.SyncJobsTableName),
@@ -76,7 +68,11 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 			To: a.stdout, JSON: given.JSON, Quiet: given.Quiet, Width: a.width, Limit: given.Limit, Now: a.now(),
 		},
 	}
-	s.out.Note = s.note
+	s.out.Note = s.Note
+	s.Stack = acts.Stack{
+		Journal: s, DB: db, AccessTable: t.Outputs.AccessTableName, CredentialsTable: t.Outputs.CredentialsTableName,
+		Registry: s.registry, Credentials: s.credentials, Files: s.files,
+	}
 	if u, err := user.Current(); err == nil {
 		s.who[1] = u.Username
 	}
@@ -86,8 +82,8 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 	return s
 }
 
-// note writes a sentence to standard error, next to the results.
-func (s *session) note(format string, args ...any) {
+// Note writes a sentence to standard error, next to the results.
+func (s *session) Note(format string, args ...any) {
 	if !s.out.JSON {
 		_, _ = fmt.Fprintln(s.stderr, output.Sentence(fmt.Sprintf(format, args...)))
 		return
@@ -96,15 +92,12 @@ func (s *session) note(format string, args ...any) {
 	_ = output.Writer{To: s.stderr}.Encode(line) // there is nowhere else to report it
 }
 
-func (s *session) readAccess(ctx context.Context) (*auth.Survey, error) {
-	return auth.ReadSurvey(ctx, s.db, s.target.Outputs.AccessTableName)
-}
+func (s *session) clock() acts.Clock { return acts.Clock{Now: s.now, Pause: s.pause} }
 
-// record writes an audit line to the file and to standard error. If the file has it, a terminal
+// Record writes an audit line to the file and to standard error. If the file has it, a terminal
 // gets one line for all of them at the end. Only the JSON form has the
 // error, because people read it in the command's last line.
-func (s *session) record(ctx context.Context, action, outcome string, err error, attrs []any) {
-	s.changes.action.reset()
+func (s *session) Record(ctx context.Context, action, outcome string, err error, attrs []any) (lost error) {
 	line := slog.NewRecord(s.now(), slog.LevelInfo, "audit", 0)
 	line.Add(s.who...)
 	line.Add("action", action, "outcome", outcome)
@@ -116,10 +109,10 @@ func (s *session) record(ctx context.Context, action, outcome string, err error,
 		writeErr := slog.NewJSONHandler(s.auditFile, nil).Handle(ctx, line)
 		if writeErr == nil && s.terminal && !s.out.JSON {
 			s.filed++
-			return
+			return nil
 		}
-		if writeErr != nil && s.lost == nil {
-			s.lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, writeErr)
+		if writeErr != nil {
+			lost = fmt.Errorf("the audit line of %s (%s) could not be written: %w", action, outcome, writeErr)
 		}
 	}
 	if s.terminal && !s.out.JSON {
@@ -127,6 +120,7 @@ func (s *session) record(ctx context.Context, action, outcome string, err error,
 	} else {
 		_ = slog.NewJSONHandler(s.stderr, nil).Handle(ctx, line) // there is nowhere else to report it
 	}
+	return lost
 }
 
 // inWords returns an audit line for people: audit: key.delete done: user root, …
@@ -138,16 +132,6 @@ func inWords(action, outcome string, attrs []any) string {
 		}
 	}
 	return fmt.Sprintf("audit: %s %s: %s", action, outcome, strings.Join(parts, ", "))
-}
-
-// audit notes a change that was tried: action names it, err is its result, and attrs
-// name its objects by ids, never by secrets.
-func (s *session) audit(ctx context.Context, action string, err error, attrs ...any) {
-	during := &s.changes.action
-	if action == s.whole {
-		during = &s.changes.command
-	}
-	s.record(ctx, action, outcome(err, during), err, attrs)
 }
 
 // result is the result of a change: a value for scripts, and a sentence for people.
@@ -164,7 +148,7 @@ type changed struct {
 
 // finish writes the audit line of a change and, if it succeeded, its result.
 func (s *session) finish(ctx context.Context, action string, err error, result result, attrs ...any) error {
-	s.audit(ctx, action, err, attrs...)
+	s.Audit(ctx, action, err, attrs)
 	if err != nil {
 		return err
 	}
@@ -182,35 +166,10 @@ type step struct {
 func (s *session) finishStep(ctx context.Context, to step, err error, attrs ...any) error {
 	value := changed{to.id, to.state}
 	if err == nil && to.needless {
-		s.record(ctx, to.action, "unchanged", nil, attrs)
+		s.AuditAs(ctx, to.action, "unchanged", nil, attrs)
 		return s.out.Say(value, "%s was %s already.", to.name, to.state)
 	}
 	return s.finish(ctx, to.action, err, result{value, to.name + " is " + to.state + "."}, attrs...)
-}
-
-// begin notes that a change of many things begins, because a killed process writes no
-// other line. If this line cannot be written, the change must not begin.
-func (s *session) begin(ctx context.Context, action string, attrs ...any) error {
-	s.whole = action
-	s.record(ctx, action, "begun", nil, attrs)
-	if lost := s.lost; lost != nil {
-		s.lost = nil
-		return exit.Refusal(lost.Error() + "; nothing was done")
-	}
-	return nil
-}
-
-// outcome is also uncertain if an earlier attempt may have succeeded and a later one
-// was refused.
-func outcome(err error, during *attempts) string {
-	switch {
-	case err == nil:
-		return "done"
-	case exit.Code(err, during.tried()) == exit.Uncertain || during.unclear.Load():
-		return "uncertain"
-	default:
-		return "refused"
-	}
 }
 
 // confirmation asks before something is destroyed for good.
@@ -225,12 +184,12 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect string, na
 		return nil
 	}
 	if !s.interactive {
-		return exit.UsageError("there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
+		return acts.UsageError("there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
 	}
 	_, _ = fmt.Fprintf(s.stderr, "%s\nType its name or id to confirm: ", output.Sentence("This "+effect+"."))
 	typed, err := s.line(ctx)
 	if err != nil || folded(typed) == "" || !slices.ContainsFunc(names, func(name string) bool { return folded(name) == folded(typed) }) {
-		return exit.Refusal("not confirmed: nothing was changed")
+		return acts.Refusal("not confirmed: nothing was changed")
 	}
 	return nil
 }
@@ -277,27 +236,4 @@ func each[T, V any](rows []T, view func(T) V) []V {
 // only leaves the rows that have the value; "" leaves all rows.
 func only[T any](rows []T, value string, of func(T) string) []T {
 	return slices.DeleteFunc(rows, func(row T) bool { return value != "" && of(row) != value })
-}
-
-// split divides rows into those for which a condition holds and the others.
-func split[T any](rows []T, holds func(T) bool) (with, without []T) {
-	for _, row := range rows {
-		if holds(row) {
-			with = append(with, row)
-		} else {
-			without = append(without, row)
-		}
-	}
-	return with, without
-}
-
-// sorted yields a map by its keys.
-func sorted[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
-	return func(yield func(K, V) bool) {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			if !yield(k, m[k]) {
-				return
-			}
-		}
-	}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
@@ -21,7 +21,7 @@ import (
 // line has only the beginning. A whole id costs no call.
 func (s *session) completeIDs(ctx context.Context, command *kong.Context) error {
 	account, err := completeID(command, auth.ErrNoAccount, func() ([]ids.Account, error) {
-		survey, err := s.readAccess(ctx)
+		survey, err := s.ReadAccess(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +34,7 @@ func (s *session) completeIDs(ctx context.Context, command *kong.Context) error 
 		if account != "" {
 			return s.registry.ListWorkspaceIDs(ctx, account)
 		}
-		survey, err := s.readAccess(ctx)
+		survey, err := s.ReadAccess(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func completeID[ID ~string](command *kong.Context, absent error, known func() ([
 	if err != nil {
 		return "", err
 	}
-	matching, _ := split(all, func(id ID) bool { return strings.HasPrefix(string(id), start) })
+	matching, _ := acts.Split(all, func(id ID) bool { return strings.HasPrefix(string(id), start) })
 	switch len(matching) {
 	case 0:
 		return "", absent
@@ -77,5 +77,5 @@ func completeID[ID ~string](command *kong.Context, absent error, known func() ([
 		values[i].Target.SetString(string(matching[0]))
 		return matching[0], nil
 	}
-	return "", exit.UsageError(fmt.Sprintf("several ids begin with %s: give more characters", start))
+	return "", acts.UsageError(fmt.Sprintf("several ids begin with %s: give more characters", start))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/kit"
@@ -102,10 +103,10 @@ func TestPurgeSweepsAgainOnceRequestsHaveEnded(t *testing.T) {
 	if audits := got.audits(); len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
-	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential, 1 version of files, 0 uploads in parts and 0 keys. Repeat the command") || waited < requestsEnd || waited > requestsEnd+time.Second {
+	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential, 1 version of files, 0 uploads in parts and 0 keys. Repeat the command") || waited < acts.RequestsEnd || waited > acts.RequestsEnd+time.Second {
 		t.Errorf("it waited %s; stderr %s", waited, got.stderr)
 	}
-	d.stopped(d.deletedAt().Add(requestsEnd+time.Second), func(time.Duration) error {
+	d.stopped(d.deletedAt().Add(acts.RequestsEnd+time.Second), func(time.Duration) error {
 		t.Error("it waits although all requests have ended")
 		return nil
 	})
@@ -129,7 +130,7 @@ func TestADeletionInTheFuture(t *testing.T) {
 			return nil
 		})
 		d.must("workspace", "purge", second, "--yes")
-		if waited > requestsEnd {
+		if waited > acts.RequestsEnd {
 			t.Errorf("deleted at %s: it waited %s", at, waited)
 		}
 		if checked := d.want(exit.Uncertain, "restore", "check", "--json"); !strings.Contains(checked.stdout, "deleted in the future: at "+at.UTC().Format(time.RFC3339)) {
@@ -193,7 +194,7 @@ func wantRights(t *testing.T, calls []faults.Call) {
 	page, err := os.ReadFile("../operations/daily.md")
 	kit.Must(t, err)
 	actions := map[string]string{
-		"GET": "ListBucketMultipartUploads", "ListObjectVersions": "ListBucketVersions", "DeleteObjects": "DeleteObjectVersion", "TransactWriteItems": "ConditionCheckItem",
+		"ListMultipartUploads": "ListBucketMultipartUploads", "ListObjectVersions": "ListBucketVersions", "DeleteObjects": "DeleteObjectVersion", "TransactWriteItems": "ConditionCheckItem",
 	}
 	for _, call := range calls {
 		if action := cmp.Or(actions[call.Operation], call.Operation); !bytes.Contains(page, []byte("`"+action+"`")) {
@@ -325,7 +326,7 @@ func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
 	d := newFixture(t)
 	content := after(func() {
 		d.must("workspace", "delete", string(d.workspace), "--yes")
-		d.stopped(d.deletedAt().Add(requestsEnd+time.Second), nil)
+		d.stopped(d.deletedAt().Add(acts.RequestsEnd+time.Second), nil)
 		d.must("workspace", "purge", string(d.workspace), "--yes")
 		d.change = nil
 	}, "content")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/spelling"
@@ -30,11 +30,11 @@ func Options() []kong.Option {
 }
 
 const (
-	errNotHash       = exit.UsageError("that is not a key's hash: give its 64 hexadecimal digits, or the first 8 or more (`admin key list`)")
-	errNotCredential = exit.UsageError("that is not a credential's id: give the UUID, or its first 8 characters or more (`admin credential find`)")
+	errNotHash       = acts.UsageError("that is not a key's hash: give its 64 hexadecimal digits, or the first 8 or more (`admin key list`)")
+	errNotCredential = acts.UsageError("that is not a credential's id: give the UUID, or its first 8 characters or more (`admin credential find`)")
 
 	// ErrEnded refuses a key that would expire before it is made.
-	ErrEnded = exit.UsageError("a key cannot expire before it is made")
+	ErrEnded = acts.UsageError("a key cannot expire before it is made")
 )
 
 // uuids makes kong read ids, or the beginnings of ids. A command gets whole ids, see IsWhole.
@@ -191,7 +191,7 @@ var (
 // Hide removes possible secrets from the message of an error: a user may have typed one
 // in the wrong place.
 func Hide(err error, message string, args []string) string {
-	if exit.Is[*kong.ParseError](err) {
+	if acts.Is[*kong.ParseError](err) {
 		for _, arg := range args {
 			arg = flagName.ReplaceAllString(arg, "")
 			if !harmless.MatchString(arg) {

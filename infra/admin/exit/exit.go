@@ -3,20 +3,10 @@
 package exit
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net/url"
-	"slices"
-
 	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
-	"github.com/aws/smithy-go"
 
-	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/files"
-	"signalbox.dev/shared/syncjobs"
+	"signalbox.dev/infra/admin/acts"
 )
 
 // Exit codes, for scripts.
@@ -32,95 +22,28 @@ const (
 	Failed   = 5 // it failed before anything was changed
 )
 
-// UsageError is a mistake in a command line that could be parsed.
-type UsageError string
-
-func (e UsageError) Error() string { return string(e) }
-
-// Refusal is the reason why the stored state forbids a command.
-type Refusal string
-
-func (e Refusal) Error() string { return string(e) }
-
-// Findings end a command with Uncertain, because somebody must check them.
-type Findings string
-
-func (e Findings) Error() string { return string(e) }
-
-// Partial is the error of a command that did a part of its work.
-type Partial struct {
-	Err  error
-	Done string
-}
-
-func (e *Partial) Error() string { return e.Err.Error() + "; " + e.Done }
-
-func (e *Partial) Unwrap() error { return e.Err }
-
 // Code returns the exit code for an error. tried means that something may have been changed.
 func Code(err error, tried bool) int {
-	if code := kind(err); code != Uncertain || tried || Is[Findings](err) {
-		return code
+	switch kind := acts.KindOf(err); {
+	case acts.Is[*kong.ParseError](err), kind == acts.Usage:
+		return Usage
+	case kind == acts.NotFound:
+		return NotFound
+	case kind == acts.Refused:
+		return Refused
+	case tried, acts.Is[acts.Findings](err):
+		return Uncertain
 	}
 	return Failed
 }
 
-// Is reports whether an error of this type is in the chain.
-func Is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-func kind(err error) int {
-	isOneOf := func(known ...error) bool {
-		return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
-	}
-	switch {
-	case Is[*kong.ParseError](err), Is[UsageError](err),
-		isOneOf(auth.ErrInvalid, syncjobs.ErrInvalid, byok.ErrSameCredential):
-		return Usage
-	case isOneOf(auth.ErrNoAccount, auth.ErrNoWorkspace, auth.ErrNoKey, syncjobs.ErrNotFound, byok.ErrNotFound, files.ErrNotFound):
-		return NotFound
-	case Is[Refusal](err),
-		isOneOf(auth.ErrWorkspaceDeleted, auth.ErrSuspended, auth.ErrNeedless, syncjobs.ErrState, files.ErrExists),
-		isOneOf(byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled):
-		return Refused
-	}
-	return Uncertain
-}
-
 // Sentence returns an error, which has this exit code, as a sentence for people.
 func Sentence(err error, code int) string {
-	var api smithy.APIError
-	var op *smithy.OperationError
-	var network *url.Error
-	if partial, ok := errors.AsType[*Partial](err); ok {
-		return Sentence(partial.Err, code) + "; " + partial.Done
-	}
 	switch {
-	case Is[*processcreds.ProviderError](err):
+	case acts.Is[*processcreds.ProviderError](err):
 		return "there are no AWS credentials: the credential_process of the profile failed, and what it wrote may hold a secret. Run it yourself"
-	case errors.Is(err, context.Canceled) && code == Failed:
-		return "interrupted; nothing was changed"
-	case errors.Is(err, context.Canceled):
-		return "interrupted; what was under way may have been done"
-	case errors.Is(err, auth.ErrNoWorkspace):
-		return "the account has no such workspace"
-	case errors.As(err, &api) && errors.As(err, &op):
-		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
-	case errors.As(err, &network) && errors.As(err, &op):
-		return fmt.Sprintf("%s could not be reached for %s: %v", op.ServiceID, op.OperationName, network.Err)
-	case Is[*kong.ParseError](err):
+	case acts.Is[*kong.ParseError](err):
 		return err.Error() + " (try --help)"
 	}
-	for known, advice := range map[error]string{
-		auth.ErrSuspended: "`admin account enable` ends that", byok.ErrSameCredential: "name the old one, then the new one",
-		byok.ErrOtherProvider: "create the new one for the same provider", byok.ErrSuccessorDisabled: "enable it first",
-		byok.ErrOtherSettings: "create the new one with the same settings",
-	} {
-		if errors.Is(err, known) {
-			return err.Error() + ": " + advice + "; nothing was changed"
-		}
-	}
-	return err.Error()
+	return acts.Sentence(err, code == Failed)
 }

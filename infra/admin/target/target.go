@@ -28,7 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/middleware"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
@@ -99,9 +99,9 @@ func Choose(local, stack *string, region string) (*Target, error) {
 	}
 	switch {
 	case t.stack == "" && t.dir == "":
-		return nil, exit.UsageError("--local or --stack is empty: name a directory or a stack")
+		return nil, acts.UsageError("--local or --stack is empty: name a directory or a stack")
 	case t.dir != "" && t.region != "":
-		return nil, exit.UsageError("--region is for a stack, and no stack is named: add --stack NAME")
+		return nil, acts.UsageError("--region is for a stack, and no stack is named: add --stack NAME")
 	}
 	t.Name = "stack " + t.stack
 	if t.dir != "" {
@@ -120,11 +120,11 @@ func (t *Target) ChooseAccount(command *kong.Node) error {
 		return nil
 	}
 	if t.stack != "" {
-		return exit.UsageError("missing flag --account: name the account, or set SIGNALBOX_ACCOUNT (`admin account list` lists accounts)")
+		return acts.UsageError("missing flag --account: name the account, or set SIGNALBOX_ACCOUNT (`admin account list` lists accounts)")
 	}
 	account := t.Demo()
 	if account == "" {
-		return exit.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the local server with `make run`", filepath.Join(t.dir, demoFile)))
+		return acts.UsageError(fmt.Sprintf("missing flag --account: %s names no demo account; name one, or start the local server with `make run`", filepath.Join(t.dir, demoFile)))
 	}
 	command.Flags[i].Target.SetString(string(account))
 	t.demo = true
@@ -244,10 +244,10 @@ func (t *Target) ConnectStack(ctx context.Context, code func() (string, error)) 
 		return fmt.Errorf("configuring AWS: %w", err)
 	}
 	if c.Region == "" {
-		return exit.UsageError("no AWS region: add --region, or set AWS_REGION")
+		return acts.UsageError("no AWS region: add --region, or set AWS_REGION")
 	}
 	_, err = c.Credentials.Retrieve(ctx)
-	if usage, ok := errors.AsType[exit.UsageError](err); ok {
+	if usage, ok := errors.AsType[acts.UsageError](err); ok {
 		return usage
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package acts
 
 import (
 	"context"
@@ -7,31 +7,29 @@ import (
 	"slices"
 	"time"
 
-	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
-// The values of finding.By: who mends the finding.
+// The values of Finding.By: who mends the finding.
 const (
-	byRepair   = "repair"
-	byOperator = "operator"
-	byNone     = "none" // no inconsistency, but worth knowing
+	ByRepair   = "repair"
+	ByOperator = "operator"
+	ByNone     = "none" // no inconsistency, but worth knowing
 )
 
-// notBefore is the problem of an account or a workspace that the table before the restore lacks.
-const notBefore = "not in the table before"
+// NotBefore is the problem of an account or a workspace that the table before the restore lacks.
+const NotBefore = "not in the table before"
 
-// finding is something that the tables should not hold, or that they have lost.
-type finding struct {
-	Kind    string          `json:"kind" list:"kind"` // key, workspace, list, account, counter, credential or item
-	ID      string          `json:"id" list:"id,short"`
-	Account output.Optional `json:"account_id" list:"account,short"`
-	Problem string          `json:"problem" list:"problem,short,46"`
-	By      string          `json:"by" list:"by"`
-	Remedy  output.Optional `json:"remedy" list:"remedy"`      // the name of a repair, or advice
-	Outcome output.Optional `json:"outcome" list:"outcome,30"` // of the repair, after it was tried
+// Finding is something that the tables should not hold, or that they have lost.
+type Finding struct {
+	Kind, ID string // key, workspace, list, account, counter, credential or item
+	Account  ids.Account
+	Problem  string
+	By       string
+	Remedy   string // the name of a repair, or advice
+	Outcome  string // of the repair, after it was tried
 
 	repair func(context.Context, *auth.Registry) error
 }
@@ -74,7 +72,8 @@ func forgetMade(id ids.Workspace) repair {
 	return repair{"counter.forget", func(ctx context.Context, r *auth.Registry) error { return r.ForgetMade(ctx, id) }}
 }
 
-func countBy(found []finding) map[string]int {
+// CountBy counts the findings by who mends them.
+func CountBy(found []Finding) map[string]int {
 	counts := map[string]int{}
 	for _, f := range found {
 		counts[f.By]++
@@ -82,22 +81,38 @@ func countBy(found []finding) map[string]int {
 	return counts
 }
 
+// Inspect lists the inconsistencies of the live tables. refused are the workspaces that routers
+// refuse because their credentials take too much.
+func Inspect(live Tables, now time.Time, refused []ids.Workspace) []Finding {
+	return (&inspection{Tables: live, before: &auth.Survey{}, now: now, refused: refused}).inspect()
+}
+
+// InspectRestored also compares the live tables with the access table before a restore. Without
+// one, before is nil.
+func InspectRestored(live Tables, before *auth.Survey, now time.Time) []Finding {
+	i := &inspection{Tables: live, before: before, hasBefore: before != nil, restoring: true, now: now}
+	if before == nil {
+		i.before = &auth.Survey{}
+	}
+	return i.inspect()
+}
+
 // inspection compares the live tables with each other. After a restore it also compares them
 // with the access table before the restore.
 type inspection struct {
-	tables
+	Tables
 
 	before    *auth.Survey // empty if there is no such table
 	hasBefore bool
 	restoring bool
 	now       time.Time
 	refused   []ids.Workspace // routers refuse them, because their credentials take too much
-	found     []finding
+	found     []Finding
 }
 
 // inspect lists the inconsistencies. After a restore these are the repairs, in this order, and
 // the findings that a repair leaves.
-func (i *inspection) inspect() []finding {
+func (i *inspection) inspect() []Finding {
 	i.inspectKeys()
 	i.inspectWorkspaces()
 	i.inspectLists()
@@ -112,35 +127,35 @@ func (i *inspection) inspect() []finding {
 
 // note adds a finding that nobody needs to mend.
 func (i *inspection) note(kind, id string, account ids.Account, problem string) {
-	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byNone})
+	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: account, Problem: problem, By: ByNone})
 }
 
 // leave adds a finding that the operator must mend.
 func (i *inspection) leave(kind, id string, account ids.Account, problem, advice string) {
-	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byOperator, Remedy: output.Optional(advice)})
+	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: account, Problem: problem, By: ByOperator, Remedy: advice})
 }
 
 // plan adds a finding that a repair mends.
 func (i *inspection) plan(kind, id string, account ids.Account, problem string, by repair) {
-	i.found = append(i.found, finding{Kind: kind, ID: id, Account: output.Optional(account), Problem: problem, By: byRepair, Remedy: output.Optional(by.name), repair: by.run})
+	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: account, Problem: problem, By: ByRepair, Remedy: by.name, repair: by.run})
 }
 
 // inspectKeys plans to disable every enabled key that one of the tables does not show enabled
 // and unchanged, and after a restore to suspend the keys of suspended accounts. Damaged keys are
 // among them, although they are refused: somebody may put their rows right.
 func (i *inspection) inspectKeys() {
-	for hash, key := range sorted(i.access.Keys) {
+	for hash, key := range Sorted(i.Access.Keys) {
 		if key.Damage != nil {
 			i.leave("key", string(hash), "", "unreadable: "+key.Damage.Error(), "every request with it is refused: look at its row")
 		}
-		why := unusable(i.access, key)
+		why := unusable(i.Access, key)
 		if why == "" && i.restoring {
 			why = i.changed(key)
 		}
 		if why != "" && !key.Disabled {
 			i.plan("key", string(hash), key.Account, "enabled, but "+why, disableKey(key.Account, hash))
 		}
-		account, exists := i.access.Accounts[key.Account]
+		account, exists := i.Access.Accounts[key.Account]
 		const repeat = "repeat admin account disable, or enable"
 		switch {
 		case !i.restoring && !key.Suspended && account.Suspended:
@@ -183,7 +198,7 @@ func (i *inspection) changed(key auth.SurveyedKey) string {
 	case !i.hasBefore:
 		return "there is no table before the restore"
 	case !existed:
-		return notBefore
+		return NotBefore
 	case was.Damage != nil:
 		return "unreadable in the table before"
 	case was.Disabled:
@@ -203,16 +218,16 @@ func (i *inspection) deletedBefore(id ids.Workspace) bool {
 }
 
 func (i *inspection) inspectWorkspaces() {
-	for id, w := range sorted(i.access.Workspaces) {
-		account, owned := i.access.Accounts[w.Account]
+	for id, w := range Sorted(i.Access.Workspaces) {
+		account, owned := i.Access.Accounts[w.Account]
 		revived := w.DeletedAt.IsZero() && i.deletedBefore(id)
 		switch {
 		case w.Damage != nil && i.deletedBefore(id):
 			i.leave("workspace", string(id), "", "deleted in the table before; unreadable: "+w.Damage.Error(), "put its row right, then repeat the repair")
 		case w.Damage != nil:
 			i.leave("workspace", string(id), "", "unreadable: "+w.Damage.Error(), "look at its row")
-		case w.DeletedAt.After(i.now.Add(requestsEnd)):
-			i.leave("workspace", string(id), w.Account, "deleted in the future: at "+string(output.When(w.DeletedAt)), "set deleted_at of its row to the Unix time of now")
+		case w.DeletedAt.After(i.now.Add(RequestsEnd)):
+			i.leave("workspace", string(id), w.Account, "deleted in the future: at "+string(w.DeletedAt.Format(time.RFC3339)), "set deleted_at of its row to the Unix time of now")
 		case !owned:
 			i.leave("workspace", string(id), w.Account, "its account does not exist", "look for the account in a backup")
 		case revived && account.Damage != nil:
@@ -224,23 +239,23 @@ func (i *inspection) inspectWorkspaces() {
 }
 
 func (i *inspection) inspectLists() {
-	for _, entry := range i.access.Missing {
+	for _, entry := range i.Access.Missing {
 		i.plan("list", entry.ID(), "", "not in the list of "+entry.PK, addToList(entry))
 	}
-	for _, entry := range i.access.Stray {
+	for _, entry := range i.Access.Stray {
 		i.note("list", entry.ID(), "", "without a row, in the list of "+entry.PK+": it harms nobody")
 	}
-	for _, item := range i.access.Unknown {
+	for _, item := range i.Access.Unknown {
 		i.leave("item", item.String(), "", "not an item of the access table", "look at it")
 	}
 }
 
 func (i *inspection) inspectAccounts() {
-	for id, account := range sorted(i.access.Accounts) {
+	for id, account := range Sorted(i.Access.Accounts) {
 		if i.before.Accounts[id].Suspended && !account.Suspended {
 			i.plan("account", string(id), id, "suspended in the table before", suspendAccount(id))
 		}
-		w, exists := i.access.Workspaces[account.Default]
+		w, exists := i.Access.Workspaces[account.Default]
 		switch {
 		case account.Damage != nil:
 			i.leave("account", string(id), id, "unreadable: "+account.Damage.Error(), "look at its row")
@@ -255,12 +270,12 @@ func (i *inspection) inspectAccounts() {
 // restore it also removes the number of credentials made: the next create then counts.
 func (i *inspection) inspectCounters() {
 	given := i.given()
-	for id, w := range sorted(i.access.Workspaces) {
+	for id, w := range Sorted(i.Access.Workspaces) {
 		if w.Damage != nil || !w.DeletedAt.IsZero() || i.deletedBefore(id) {
 			continue
 		}
 		raised := false // that also removes the number of credentials made
-		for provider, next := range sorted(given[id]) {
+		for provider, next := range Sorted(given[id]) {
 			if is := w.Next[provider]; is < next {
 				raised = true
 				i.plan("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), raiseCounter(id, provider, next))
@@ -281,7 +296,7 @@ func (i *inspection) given() map[ids.Workspace]map[string]int64 {
 			given[id] = maps.Clone(w.Next)
 		}
 	}
-	for _, p := range i.placements {
+	for _, p := range i.Placements {
 		if p.Unreadable {
 			continue
 		}
@@ -303,9 +318,9 @@ func (i *inspection) inspectCredentials() {
 		sortOrder int64
 	}
 	taken := map[position]ids.Credential{}
-	for _, p := range i.placements {
+	for _, p := range i.Placements {
 		inside[p.Workspace]++
-		w := i.access.Workspaces[p.Workspace]
+		w := i.Access.Workspaces[p.Workspace]
 		if p.Unreadable || w.Account != "" && w.Account != p.Account {
 			i.leave("credential", string(p.ID), p.Account, "unreadable or incomplete, or of another account than workspace "+string(p.Workspace)+": routers refuse that workspace", "look at its row, or delete it")
 			continue
@@ -320,19 +335,19 @@ func (i *inspection) inspectCredentials() {
 			i.leave("credential", string(p.ID), p.Account, "its key is an API key of this service, by its label "+p.Label+": routers refuse to send it",
 				"disable that API key and delete the credential")
 		}
-		_, unknown := split(p.AllowedAPIKeyHashes, func(hash ids.KeyHash) bool { return i.access.Keys[hash].Account == p.Account })
+		_, unknown := Split(p.AllowedAPIKeyHashes, func(hash ids.KeyHash) bool { return i.Access.Keys[hash].Account == p.Account })
 		if len(unknown) > 0 {
 			i.note("credential", string(p.ID), p.Account, fmt.Sprintf("its allow-list has %s that the account does not have, %.8s among them",
-				output.Count(len(unknown), "API key"), unknown[0]))
+				Count(len(unknown), "API key"), unknown[0]))
 		}
 	}
-	for id, credentials := range sorted(inside) {
-		switch w, exists := i.access.Workspaces[id]; {
+	for id, credentials := range Sorted(inside) {
+		switch w, exists := i.Access.Workspaces[id]; {
 		case !exists:
-			i.leave("workspace", string(id), i.before.Workspaces[id].Account, output.Count(credentials, "credential")+" of a workspace that does not exist",
+			i.leave("workspace", string(id), i.before.Workspaces[id].Account, Count(credentials, "credential")+" of a workspace that does not exist",
 				"create them again in another workspace")
 		case !w.DeletedAt.IsZero():
-			i.note("workspace", string(id), w.Account, output.Count(credentials, "credential")+" of a deleted workspace: admin workspace purge")
+			i.note("workspace", string(id), w.Account, Count(credentials, "credential")+" of a deleted workspace: admin workspace purge")
 		case slices.Contains(i.refused, id):
 			i.leave("workspace", string(id), w.Account, "routers refuse it: "+byok.ErrTooMany.Error(), "delete some of its credentials")
 		}
@@ -342,29 +357,29 @@ func (i *inspection) inspectCredentials() {
 // compareTables reports the rows that only one of the two tables has, and the unreadable rows
 // of the table before.
 func (i *inspection) compareTables() {
-	for id, was := range sorted(i.before.Accounts) {
-		_, exists := i.access.Accounts[id]
+	for id, was := range Sorted(i.before.Accounts) {
+		_, exists := i.Access.Accounts[id]
 		i.compare("account", string(id), id, was.Damage, exists)
 	}
-	for id, was := range sorted(i.before.Workspaces) {
-		_, exists := i.access.Workspaces[id]
+	for id, was := range Sorted(i.before.Workspaces) {
+		_, exists := i.Access.Workspaces[id]
 		i.compare("workspace", string(id), was.Account, was.Damage, exists || !was.DeletedAt.IsZero())
 	}
-	for hash, was := range sorted(i.before.Keys) {
-		_, exists := i.access.Keys[hash]
+	for hash, was := range Sorted(i.before.Keys) {
+		_, exists := i.Access.Keys[hash]
 		i.compare("key", string(hash), was.Account, was.Damage, exists || was.Disabled)
 	}
 	if !i.hasBefore {
 		return
 	}
-	for id := range sorted(i.access.Accounts) {
+	for id := range Sorted(i.Access.Accounts) {
 		if _, existed := i.before.Accounts[id]; !existed {
-			i.note("account", string(id), id, notBefore)
+			i.note("account", string(id), id, NotBefore)
 		}
 	}
-	for id, w := range sorted(i.access.Workspaces) {
+	for id, w := range Sorted(i.Access.Workspaces) {
 		if _, existed := i.before.Workspaces[id]; !existed {
-			i.note("workspace", string(id), w.Account, notBefore)
+			i.note("workspace", string(id), w.Account, NotBefore)
 		}
 	}
 }

@@ -1,0 +1,100 @@
+package acts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/ids"
+)
+
+// EveryAccount is where a search looks that names no account.
+const EveryAccount = "all accounts"
+
+// Looked is the result of a search for credentials.
+type Looked struct {
+	Where       string // in words
+	Credentials []byok.Credential
+	Unread      int // rows or workspaces that cannot be read, and were left out
+}
+
+// ErrUnreadable means that rows were left out, and that the credential may be one of them.
+var ErrUnreadable = errors.New("some rows are unreadable")
+
+// Absent is the error if no credential matches. If unreadable ones were left out, it is
+// ErrUnreadable and not ErrNotFound, because the credential may be one of them.
+func (l Looked) Absent() error {
+	if l.Unread > 0 {
+		advice := "`admin restore check` names them. To disable or delete one, give --workspace and the whole id"
+		if l.Where != EveryAccount {
+			advice += "; to find a readable one, search all accounts"
+		}
+		return fmt.Errorf("no readable credential in %s matches, but %w: %s", l.Where, ErrUnreadable, advice)
+	}
+	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.Where, Count(len(l.Credentials), "credential"))
+}
+
+// Look reads no row of an account or workspace, because a damaged one must not prevent a
+// revocation.
+func (s *Stack) Look(ctx context.Context, account ids.Account, workspace ids.Workspace) (Looked, error) {
+	workspaces, found := []ids.Workspace{workspace}, Looked{Where: "workspace " + string(workspace)}
+	switch {
+	case account != "":
+		listed, err := s.Registry.ListWorkspaceIDs(ctx, account)
+		if err != nil {
+			return Looked{}, err
+		}
+		if workspace == "" {
+			workspaces, found.Where = listed, fmt.Sprintf("the %s of account %s", Count(len(listed), "workspace"), account)
+		} else if !slices.Contains(listed, workspace) {
+			return Looked{}, auth.ErrNoWorkspace
+		}
+	case workspace == "":
+		all, err := s.Credentials.ListAll(ctx)
+		if all.Unreadable > 0 {
+			s.Warn(Count(all.Unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
+		}
+		return Looked{Where: EveryAccount, Credentials: all.Credentials, Unread: all.Unreadable}, err
+	}
+	for _, w := range workspaces {
+		stored, err := s.Credentials.List(ctx, w)
+		if errors.Is(err, byok.ErrUnreadable) {
+			found.Unread++
+			s.Warn(fmt.Sprintf("workspace %s has a credential that cannot be read, which hides the others: `admin restore check` names it", w))
+			continue
+		}
+		if err != nil {
+			return Looked{}, err
+		}
+		found.Credentials = append(found.Credentials, stored...)
+	}
+	return found, nil
+}
+
+// WarnOfSize warns of workspaces that a router refuses; holding has the number of credentials.
+func (s *Stack) WarnOfSize(ctx context.Context, holding map[ids.Workspace]int) {
+	for _, w := range s.RefusedByRouters(ctx, holding) {
+		s.Warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
+	}
+}
+
+// RefusedByRouters returns the workspaces that a router refuses because their credentials take
+// too much; holding has the number of credentials. It asks only for those that may. If the
+// answer is missing, it warns.
+func (s *Stack) RefusedByRouters(ctx context.Context, holding map[ids.Workspace]int) (refused []ids.Workspace) {
+	for w, credentials := range Sorted(holding) {
+		if credentials <= byok.AlwaysReadable {
+			continue
+		}
+		switch err := s.Credentials.CheckSize(ctx, w); {
+		case errors.Is(err, byok.ErrTooMany):
+			refused = append(refused, w)
+		case err != nil:
+			s.Warn(fmt.Sprintf("it is not known whether routers refuse workspace %s: %s", w, Sentence(err, true)))
+		}
+	}
+	return refused
+}

@@ -1,0 +1,138 @@
+package acts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+)
+
+const errUnmarked = Findings("everything else is suspended. The keys that are named above have no mark, because their rows name no account: no request with them passes. `admin key delete` removes each")
+
+// Suspend suspends an account: its keys are refused, and none can be made. It returns the number
+// of keys that it marked.
+//
+// The account's row comes first: from then on no key is made, so the survey that follows finds
+// every key. With the keys first, one that is made in between would stay in use. A row that cannot
+// be marked keeps no key in use: the keys are marked all the same.
+func (s *Stack) Suspend(ctx context.Context, id ids.Account) (changed int, err error) {
+	err = s.DoAll(ctx, "account.disable", []any{"account", id, "keys", &changed}, func(ctx context.Context) error {
+		err := s.suspendRow(ctx, id, true)
+		var failed error
+		changed, failed = s.suspendKeys(ctx, id, true)
+		return orOthers(cmp.Or(err, failed), changed)
+	})
+	return changed, err
+}
+
+// Resume ends the suspension of an account, and returns the number of keys whose mark it removed.
+//
+// The account's row comes last: an interrupted act leaves the account suspended in the lists, so
+// the operator repeats it. With the row first the account would look active while its keys are
+// refused.
+func (s *Stack) Resume(ctx context.Context, id ids.Account) (changed int, err error) {
+	err = s.DoAll(ctx, "account.enable", []any{"account", id, "keys", &changed}, func(ctx context.Context) (err error) {
+		if changed, err = s.suspendKeys(ctx, id, false); err == nil {
+			err = s.suspendRow(ctx, id, false)
+		}
+		return orOthers(err, changed)
+	})
+	return changed, err
+}
+
+// orOthers adds to an error how many keys were changed. No repetition marks the keys that a
+// finding names.
+func orOthers(err error, changed int) error {
+	if err == nil || Is[Findings](err) {
+		return err
+	}
+	return &Partial{Err: err, Done: Count(changed, "key") + " changed, others not: repeat the command"}
+}
+
+// suspendRow sets or removes the mark on the account's row. No key of an account without a row
+// can be made.
+func (s *Stack) suspendRow(ctx context.Context, id ids.Account, suspended bool) error {
+	err := s.Registry.SuspendAccount(ctx, id, suspended)
+	if errors.Is(err, auth.ErrNoAccount) {
+		s.Warn("the account has keys and no row")
+		return nil
+	}
+	return err
+}
+
+// SurveyOf reads the access table, which must have the account or keys of it. It needs no list
+// and not the account's row: damage must not keep a key in use. It warns of a damaged row.
+func (s *Stack) SurveyOf(ctx context.Context, account ids.Account) (*auth.Survey, error) {
+	survey, err := s.ReadAccess(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row, exists := survey.Accounts[account]
+	if !exists && len(KeysOf(survey, account)) == 0 {
+		return nil, auth.ErrNoAccount
+	}
+	if row.Damage != nil {
+		s.Warn("the account's row cannot be read: `admin restore check` says why. Put it right, then look at `admin account list`")
+	}
+	return survey, nil
+}
+
+// KeysOf returns the keys of the account. Unreadable ones are among them: during a suspension
+// somebody may put their rows right.
+func KeysOf(survey *auth.Survey, account ids.Account) (found []auth.SurveyedKey) {
+	for _, key := range Sorted(survey.Keys) {
+		if key.Account == account {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
+// could change, and returns how many it changed. It returns the first failure.
+func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended bool) (changed int, failed error) {
+	action := map[bool]string{true: "key.suspend", false: "key.resume"}[suspended]
+	tried := map[ids.KeyHash]bool{} // without success
+	for {
+		survey, err := s.ReadAccess(ctx)
+		if err != nil {
+			return changed, cmp.Or(failed, err)
+		}
+		keys, _ := Split(KeysOf(survey, account), func(key auth.SurveyedKey) bool { return key.Suspended != suspended && !tried[key.Hash] })
+		if len(keys) == 0 && suspended {
+			return changed, cmp.Or(failed, s.nameUnmarked(survey, account))
+		}
+		if len(keys) == 0 {
+			return changed, failed
+		}
+		for _, key := range keys {
+			err := s.changeKey(ctx, action, key, func(ctx context.Context, key auth.SurveyedKey) error {
+				return s.Registry.SuspendKey(ctx, account, key.Hash, suspended)
+			})
+			switch {
+			case errors.Is(err, auth.ErrNoKey): // deleted in between
+			case err == nil:
+				changed++
+			case ctx.Err() != nil:
+				return changed, cmp.Or(failed, err)
+			default:
+				tried[key.Hash], failed = true, cmp.Or(failed, err)
+			}
+		}
+	}
+}
+
+// nameUnmarked names the keys in the account's list whose rows name no account.
+func (s *Stack) nameUnmarked(survey *auth.Survey, account ids.Account) (left error) {
+	for _, entry := range survey.Unsure {
+		key, isKey := survey.Keys[ids.KeyHash(entry.ID())]
+		if isKey && key.Account == "" && entry.PK == "account#"+string(account) {
+			s.Warn(fmt.Sprintf("key %s is not marked: %v", key.Hash, key.Damage))
+			left = errUnmarked
+		}
+	}
+	return left
+}

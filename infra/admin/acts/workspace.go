@@ -1,0 +1,174 @@
+package acts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
+)
+
+const (
+	errLive        = Refusal("the workspace is live: delete it first")
+	errKeysEnabled = Findings("the workspace is deleted. Keys are not disabled: they are named above. `admin key delete` removes each")
+	errKeysLeft    = Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
+)
+
+// FindDeleted finds a workspace of the account, and refuses a live one.
+func (s *Stack) FindDeleted(ctx context.Context, account ids.Account, id ids.Workspace) (auth.Workspace, error) {
+	found, err := s.Registry.FindWorkspace(ctx, account, id)
+	if err == nil && found.DeletedAt.IsZero() {
+		return auth.Workspace{}, errLive
+	}
+	return found, err
+}
+
+// DeleteWorkspace deletes a workspace and disables the keys that are bound to it.
+//
+// The workspace comes first: from then on no key is bound to it and none of its keys enabled, so
+// the survey that follows finds every key. With the keys first, one that is made in between would
+// stay enabled.
+func (s *Stack) DeleteWorkspace(ctx context.Context, account ids.Account, id ids.Workspace) error {
+	return s.DoAll(ctx, "workspace.delete", []any{"account", account, "workspace", id}, func(ctx context.Context) error {
+		err := s.Registry.DeleteWorkspace(ctx, account, id)
+		if err == nil {
+			var others []auth.SurveyedKey
+			others, err = s.disableKeys(ctx, account, id)
+			err = cmp.Or(err, s.nameLeft(others, errKeysEnabled))
+		}
+		return OrRepeat(ctx, err, "the workspace may be deleted, and some of its keys enabled")
+	})
+}
+
+// Removed counts what was removed of a workspace.
+type Removed struct{ Credentials, Versions, Uploads, Keys int }
+
+func (r Removed) String() string {
+	return fmt.Sprintf("%s, %s of files, %s in parts and %s", Count(r.Credentials, "credential"), Count(r.Versions, "version"), Count(r.Uploads, "upload"), Count(r.Keys, "key"))
+}
+
+// PurgeWorkspace removes the credentials and files of a deleted workspace, see
+// FindDeleted. It deletes the workspace again, because an interrupted deletion may have left keys enabled. It returns what it
+// removed, also with an error.
+func (s *Stack) PurgeWorkspace(ctx context.Context, clock Clock, account ids.Account, deleted auth.Workspace) (Removed, error) {
+	return s.remove(ctx, "workspace.purge", account, deleted.ID, func(ctx context.Context, r *Removed) error {
+		if err := s.Registry.DeleteWorkspace(ctx, account, deleted.ID); err != nil {
+			return err
+		}
+		return r.purge(ctx, s, clock, deleted)
+	})
+}
+
+// EraseWorkspace does in one act what a deletion, a purge and deletions of keys do. It returns
+// what it removed, also with an error.
+//
+// The keys are disabled before anything is removed, because a deletion leaves damaged keys. They
+// are deleted last: until then a repetition finds them by their rows.
+func (s *Stack) EraseWorkspace(ctx context.Context, clock Clock, account ids.Account, id ids.Workspace) (Removed, error) {
+	return s.remove(ctx, "workspace.erase", account, id, func(ctx context.Context, r *Removed) error {
+		if err := s.Registry.DeleteWorkspace(ctx, account, id); err != nil {
+			return err
+		}
+		found, err := s.Registry.FindWorkspace(ctx, account, id)
+		if err != nil {
+			return err
+		}
+		_, failed := s.disableKeys(ctx, account, id)
+		err = r.purge(ctx, s, clock, found)
+		keys, failedToo := s.deleteKeys(ctx, account, id)
+		r.Keys = keys
+		return cmp.Or(err, failed, failedToo)
+	})
+}
+
+// remove runs a removal, and counts it in the audit line and in an error.
+func (s *Stack) remove(ctx context.Context, action string, account ids.Account, id ids.Workspace, run func(context.Context, *Removed) error) (Removed, error) {
+	r := &Removed{}
+	attrs := []any{"account", account, "workspace", id, "credentials_removed", &r.Credentials, "file_versions_removed", &r.Versions, "uploads_aborted", &r.Uploads, "keys_removed", &r.Keys}
+	err := s.DoAll(ctx, action, attrs, func(ctx context.Context) error {
+		err := run(ctx, r)
+		return OrRepeat(ctx, err, "removed so far: "+r.String())
+	})
+	return *r, err
+}
+
+// disableKeys disables the keys of a deleted workspace that its list lacks. It returns the enabled
+// keys that are not the account's.
+func (s *Stack) disableKeys(ctx context.Context, account ids.Account, id ids.Workspace) (others []auth.SurveyedKey, err error) {
+	bound, err := s.boundKeys(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	_, enabled := Split(bound, func(key auth.SurveyedKey) bool { return key.Disabled })
+	own, others := Split(enabled, func(key auth.SurveyedKey) bool { return key.Account == account })
+	_, err = s.changeKeys(ctx, "key.disable", own, func(ctx context.Context, key auth.SurveyedKey) error {
+		return s.Registry.DisableKey(ctx, account, key.Hash)
+	})
+	return others, err
+}
+
+// deleteKeys deletes the keys of a workspace, except damaged ones, and returns how many.
+func (s *Stack) deleteKeys(ctx context.Context, account ids.Account, id ids.Workspace) (int, error) {
+	bound, err := s.boundKeys(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	own, others := Split(bound, func(key auth.SurveyedKey) bool { return key.Damage == nil && key.Account == account })
+	deleted, err := s.changeKeys(ctx, "key.delete", own, func(ctx context.Context, key auth.SurveyedKey) error {
+		return s.Registry.DeleteKey(ctx, account, key.Hash)
+	})
+	return deleted, cmp.Or(err, s.nameLeft(others, errKeysLeft))
+}
+
+// boundKeys returns the keys whose rows name the workspace, whether or not its list has them, and
+// the damaged ones in its list whose rows name none.
+func (s *Stack) boundKeys(ctx context.Context, id ids.Workspace) (bound []auth.SurveyedKey, err error) {
+	survey, err := s.ReadAccess(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for hash, key := range Sorted(survey.Keys) {
+		entry := auth.ItemKey{PK: "workspace#" + string(id), SK: "key#" + string(hash)}
+		if key.Workspace == id || key.Workspace == "" && slices.Contains(survey.Unsure, entry) {
+			bound = append(bound, key)
+		}
+	}
+	return bound, nil
+}
+
+// RequestsEnd is the time after a workspace's deletion during which a request may still store
+// a credential in it. A request that was under way counts as before the deletion, and ends
+// at the functions' timeout of 10 seconds. Five more seconds allow for clocks that differ,
+// and for a deletion time in whole seconds.
+const RequestsEnd = auth.DeletionDelay + 10*time.Second + 5*time.Second
+
+// purge sweeps at once, and again when the requests from before the deletion have ended. In
+// between it aborts uploads in parts. If the right to do that is missing, the rest is removed all
+// the same. An upload that was completed meanwhile is a file, which the second sweep removes.
+func (r *Removed) purge(ctx context.Context, s *Stack, clock Clock, deleted auth.Workspace) error {
+	if err := r.sweep(ctx, s, deleted.ID); err != nil {
+		return err
+	}
+	if wait := min(RequestsEnd, deleted.DeletedAt.Add(RequestsEnd).Sub(clock.Now())); wait > 0 { // the time may be in the future, by another clock
+		s.Note("Swept once; sweeping again in %s, when requests that were under way at the deletion have ended.", wait.Round(time.Second))
+		if err := clock.Pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+	aborted, err := s.Files.AbortUploads(ctx, deleted.ID)
+	r.Uploads += aborted
+	return errors.Join(err, r.sweep(ctx, s, deleted.ID))
+}
+
+// sweep removes the credentials and files and adds them to the count, even if it fails.
+func (r *Removed) sweep(ctx context.Context, s *Stack, w ids.Workspace) error {
+	credentials, credentialsErr := s.Credentials.Purge(ctx, w)
+	r.Credentials += credentials
+	versions, filesErr := s.Files.Purge(ctx, w)
+	r.Versions += versions
+	return errors.Join(credentialsErr, filesErr)
+}
