@@ -326,7 +326,7 @@ func showDocument(ctx context.Context, file string, args []string, in io.Reader,
 			refused++
 			line = fmt.Sprintf("refused: %v %v", err, cmp.Or(refusalOf(err).cause, errors.New("by the provider's paths")))
 		}
-		fmt.Fprintf(out, "%-17s %s\n", call, line)
+		_, _ = fmt.Fprintf(out, "%-17s %s\n", call, line) // a terminal
 	}
 	if refused == len(served) {
 		return errors.New("no call can be served with this key")
