@@ -33,8 +33,8 @@ GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc,lambda -ldflag
 GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector compiles every package a second time, and needs cgo and a C compiler.
-# The simulations run in one thread and virtual time: it would only slow them down.
-GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestSimulation)',go test $(if $(SKIP),-skip '$(SKIP)'))
+# The cases run in one thread and virtual time: it would only slow them down.
+GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestCases)',go test $(if $(SKIP),-skip '$(SKIP)'))
 
 ##@ To use it, on this machine:
 
@@ -162,14 +162,15 @@ $(addprefix build-,$(FUNCTIONS)): build-%: $(if $(SIGNALBOX_GOARCH),$(BUILD)/sam
 $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 	GOOS=linux GOARCH=$$(go env GOHOSTARCH) $(GO_BUILD) -o $@/bootstrap ./$($*)
 
-# Each package runs in one thread. It shows failures and the number of schedules.
-.PHONY: simulate
-simulate: go ## Play requests in every order of their calls and with every fault, in virtual time (HOURS=…: random ones; PLANTED=1: planted defects, ONLY=… of that name)
+# The packages with cases. Each runs in one thread.
+CASES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^func TestCases' functions shared infra))))
+.PHONY: cases
+cases: go ## Play each act with each fault of its calls and beside others (ENGINES=1: on the engines too; HOURS=…: overlaps from other seeds; PLANTED=1: planted defects, ONLY=… of that name)
 ifdef PLANTED
 	@go run ./infra/test/planted $(if $(ONLY),-only "$(ONLY)")
 else
-	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestSimulation$$' ./functions/... ./shared/auth \
-		-args -simulate $(if $(HOURS),-hours $(HOURS)) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
+	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestCases$$' $(CASES) \
+		-args $(if $(ENGINES),-engines) $(if $(HOURS),-night $(HOURS)h) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
 endif
 
 .PHONY: prove-dry-run

@@ -23,6 +23,15 @@ import (
 	"signalbox.dev/shared/seal"
 )
 
+// The calls of the function.
+const (
+	key, idem, account = "GetItem key#", "GetItem idem#", "GetItem account#"
+	position, dataKey  = "UpdateItem workspace#", "GenerateDataKey"
+	hashes             = "BatchGetItem key#"
+	workspace, count   = "GetItem workspace#", "Query workspace#"
+	put, both          = "PutItem workspace#", "TransactWriteItems workspace#+idem#"
+)
+
 const (
 	sentKey = "sk-zQ7-marker-mX4w-of-a-request-of-a-case-end"
 	of      = "openai"

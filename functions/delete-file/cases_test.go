@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,27 @@ import (
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )
+
+// The calls of the function.
+const (
+	key, slot          = "GetItem key#", "UpdateItem limit#"
+	account, workspace = "GetItem account#", "GetItem workspace#"
+	erase              = "DeleteObject"
+	list, purge        = "ListObjectVersions", "DeleteObjects"
+)
+
+// deleteRequest asks for the deletion of a file; workspace "" names none.
+func deleteRequest(w ids.Workspace, file ids.File) functest.Event {
+	e := functest.NewEvent(http.MethodDelete, "/api/v1/files/{file_id}").At("file_id", string(file))
+	if w == "" {
+		return e
+	}
+	return e.Asking("workspace_id", string(w))
+}
+
+const file = ids.File("file_1")
+
+const enabled, suspended = "Enabled", "Suspended"
 
 // storedFile stores a file, and others with names that begin like its name. Each "w" writes a
 // version, each "m" adds a delete marker.

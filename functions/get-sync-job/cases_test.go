@@ -2,14 +2,24 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"testing"
 
 	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
+
+// The calls of the function.
+const getKey, getJob = "GetItem key#", "GetItem job#"
+
+func readRequest(job string) functest.Event {
+	return functest.NewEvent(http.MethodGet, "/api/v1/scim/sync-jobs/{id}").At("id", job)
+}
 
 // jobIn makes a job of the tenant in this state.
 func jobIn(w *cases.World, state syncjobs.Status) ids.Job {
@@ -142,4 +152,68 @@ func strangersJob(w *cases.World) ids.Job {
 	job, err := w.Jobs.Create(w.TB().Context(), w.Stranger().ID)
 	kit.Must(w.TB(), err)
 	return job
+}
+
+// TestResponses compares the response to each state of a job with testdata. Another
+// account's job gets the same response as a missing job.
+func TestResponses(t *testing.T) {
+	cases.OnModel(t, "", 0, func(w *cases.World) {
+		ask := w.Asker(assemble)
+		failed := jobIn(w, syncjobs.Queued)
+		kit.Must(w.TB(), w.Jobs.Fail(w.TB().Context(), w.Tenant.ID, failed, "The directory refused the connection."))
+		names := map[string]string{"JOB_FAILED": string(failed)}
+		for _, state := range []syncjobs.Status{syncjobs.Queued, syncjobs.Running, syncjobs.Succeeded} {
+			names["JOB_"+strings.ToUpper(string(state))] = string(jobIn(w, state))
+		}
+		same := func(response string, a functest.Answer) functest.Answer {
+			return functest.Golden(w.TB(), response, names, a)
+		}
+		for _, state := range []string{"queued", "running", "succeeded", "failed"} {
+			own := readRequest(names["JOB_"+strings.ToUpper(state)])
+			if a := same(state, ask("200", own)); state == "running" {
+				same("unchanged", ask("304", own.With("If-None-Match", a.Header["ETag"])))
+			}
+		}
+		for _, id := range []string{string(ids.New[ids.Job]()), "%7Babc%7D", string(strangersJob(w)), string(w.Tenant.Workspace)} {
+			same("not-found", ask("404", readRequest(id)))
+		}
+	})
+}
+
+// TestJobs asks for jobs of every kind, with entity tags and as several callers.
+func TestJobs(t *testing.T) {
+	cases.OnModel(t, "", 0, func(w *cases.World) {
+		ask := w.Asker(assemble)
+		job, queued, finished := string(jobIn(w, syncjobs.Running)), string(jobIn(w, syncjobs.Queued)), string(jobIn(w, syncjobs.Succeeded))
+		own := readRequest(job)
+		etag := ask("200", own, `"status":"running"`).Header["ETag"]
+		for _, have := range []string{
+			etag, "*", " *\t", "W/" + etag, `"a", ` + etag, etag + ` ,"b"`, "," + etag, ` , ,W/"é",` + etag + ",\t", `"!",` + etag, `"a,b"` + "\t," + etag,
+		} {
+			if a := ask("304", own.With("If-None-Match", have)); a.Body != "" || a.Header["ETag"] != etag || a.Header["Retry-After"] != "5" {
+				w.TB().Errorf("%q: %v", have, a)
+			}
+		}
+		ask("304", own.With("If-None-Match", `"a"`, etag))
+		for _, have := range []string{
+			"", "a", `"a"`, etag[1:], etag[:len(etag)-1], strings.Trim(etag, `"`), "w/" + etag, etag + "x", etag + ` "b"`, etag + ",*", "**", "*," + etag, etag + `,"`, etag + `,"a b"`, etag + ",\"\x7f\"", etag + `,b`, `ab",` + etag, `W/` + etag[1:],
+		} {
+			if a := ask("200", own.With("If-None-Match", have)); a.Header["ETag"] != etag || a.Header["Cache-Control"] != "private, no-cache" {
+				w.TB().Errorf("%q: %v", have, a)
+			}
+		}
+		ask("200", readRequest(strings.ToUpper(job)), `"id":"`+job+`"`)
+		ask("200", readRequest(queued), `"started_at":null,"finished_at":null`)
+		if a := ask("200", readRequest(finished), `"synced_groups":12,"deleted_groups":0,"error_message":null`); a.Header["Retry-After"] != "" {
+			w.TB().Errorf("a finished job: %v", a.Header)
+		}
+		stranger := w.Stranger()
+		ask("404", own.As(stranger.Management))
+		ask("401 management_key_required", own.As(w.Tenant.StandardKey(w.TB(), "")))
+		ask("401 management_key_required", readRequest("x").As(w.Tenant.StandardKey(w.TB(), "")))
+		w.Unreadable(w.Outputs.Jobs, kit.Key("job#"+finished), func() {
+			ask("500", readRequest(finished), "stored sync job "+finished)
+			ask("404", readRequest(finished).As(stranger.Management), "stored sync job "+finished)
+		})
+	})
 }

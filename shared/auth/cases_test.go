@@ -1,13 +1,20 @@
 package auth_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"signalbox.dev/infra/test/cases"
+	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/ids"
 )
 
 // TestCases plays the operator's changes of keys and workspaces with each fault of each call, and
@@ -125,5 +132,161 @@ func judge(w *cases.World, done []cases.Done) {
 		case !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero():
 			w.Broken("stored", "a key of a deleted workspace is enabled")
 		}
+	}
+}
+
+// situation is a key that is bound to the default workspace, and a second workspace.
+type situation struct {
+	account           ids.Account
+	workspace, second ids.Workspace
+	key, management   ids.KeyHash
+	now               time.Time // the time at which all of it is made
+}
+
+// command is a command of the operator.
+type command = func(context.Context, *auth.Registry) error
+
+func commands(s situation) map[string]command {
+	newKey := auth.NewKey{Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "k"}
+	second := auth.Workspace{ID: s.second, Name: "other", CreatedAt: s.now}
+	first := auth.Workspace{ID: s.workspace, Name: "default", CreatedAt: s.now, Default: true}
+	workspaces := []auth.Workspace{first, second}
+	slices.SortFunc(workspaces, func(a, b auth.Workspace) int { return cmp.Compare(a.ID, b.ID) }) // they are as old
+	keys := []auth.Key{
+		{Hash: s.key, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now},
+		{Hash: s.management, Kind: auth.Management, Name: "a key", CreatedAt: s.now},
+	}
+	slices.SortFunc(keys, func(a, b auth.Key) int { return cmp.Compare(a.Hash, b.Hash) })
+	return map[string]command{
+		"create account": func(ctx context.Context, r *auth.Registry) error {
+			now := time.Now().UTC().Truncate(time.Second)
+			account, workspace, err := r.CreateAccount(ctx, "Another")
+			if err != nil {
+				return err
+			}
+			found, err := r.FindWorkspace(ctx, account, "")
+			return is(auth.Workspace{ID: workspace, Name: "default", Default: true, CreatedAt: now}, found, err)
+		},
+		"check account": func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) },
+		"raise counter": func(ctx context.Context, r *auth.Registry) error {
+			return r.RaiseCounter(ctx, s.workspace, "openai", 3)
+		},
+		"create workspace": func(ctx context.Context, r *auth.Registry) error {
+			now := time.Now().UTC().Truncate(time.Second)
+			id, err := r.CreateWorkspace(ctx, s.account, "w")
+			if err != nil {
+				return err
+			}
+			found, err := r.FindWorkspace(ctx, s.account, id)
+			return is(auth.Workspace{ID: id, Name: "w", CreatedAt: now}, found, err)
+		},
+		"list workspaces": func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.ListWorkspaces(ctx, s.account)
+			return is(workspaces, got, err)
+		},
+		"list workspace ids": func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.ListWorkspaceIDs(ctx, s.account)
+			return is([]ids.Workspace{workspaces[0].ID, workspaces[1].ID}, got, err)
+		},
+		"find workspace": func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.FindWorkspace(ctx, s.account, s.workspace)
+			return is(first, got, err)
+		},
+		"create key": func(ctx context.Context, r *auth.Registry) error {
+			_, key, err := r.CreateKey(ctx, newKey)
+			return is(auth.Key{Hash: key.Hash, Workspace: s.workspace, Kind: auth.Standard, Name: "k", CreatedAt: key.CreatedAt}, key, err)
+		},
+		"list keys": func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.ListKeys(ctx, s.account)
+			return is(keys, got, err)
+		},
+		"find key": func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.FindKey(ctx, s.key)
+			return is(auth.SurveyedKey{Key: auth.Key{Hash: s.key, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now}, Account: s.account}, got, err)
+		},
+		"disable key": func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, s.account, s.key) },
+		"enable key":  func(ctx context.Context, r *auth.Registry) error { return r.EnableKey(ctx, s.account, s.key) },
+		"delete key":  func(ctx context.Context, r *auth.Registry) error { return r.DeleteKey(ctx, s.account, s.key) },
+		"suspend key": func(ctx context.Context, r *auth.Registry) error { return r.SuspendKey(ctx, s.account, s.key, true) },
+		"suspend account": func(ctx context.Context, r *auth.Registry) error {
+			return r.SuspendAccount(ctx, s.account, true)
+		},
+	}
+}
+
+// is returns the error, or a difference of the results.
+func is[T any](want, got T, err error) error {
+	if err == nil && !reflect.DeepEqual(want, got) {
+		return fmt.Errorf("it returned %v, want %v", got, want)
+	}
+	return err
+}
+
+// The registry refuses invalid names and keys, and ids that do not exist or belong to
+// another account. It then writes nothing.
+func TestRefusals(t *testing.T) { cases.OnModel(t, "", 0, refusals) }
+
+func refusals(w *cases.World) {
+	ctx, t, r, own := w.TB().Context(), w.TB(), w.Registry, w.Tenant
+	stranger := w.Stranger()
+	deleted, second := own.NewWorkspace(t), own.NewWorkspace(t)
+	stranded := auth.HashKey(own.StandardKey(t, deleted))
+	own.DeleteWorkspace(t, deleted)
+	_, err := r.CreateWorkspace(ctx, own.ID, strings.Repeat("é", 255))
+	kit.Must(t, err)
+	own.StandardKey(t, second)
+	rows := w.Rows(w.Outputs.Access)
+	before := rows.All(t)
+	nobody, nowhere, unknown := ids.New[ids.Account](), ids.New[ids.Workspace](), auth.HashKey("nobody's")
+	wants := func(want error, errs ...error) {
+		t.Helper()
+		for i, err := range errs {
+			if !errors.Is(err, want) {
+				t.Errorf("%d: %v, want %v", i, err, want)
+			}
+		}
+	}
+	create := func(n auth.NewKey) error {
+		_, _, err := r.CreateKey(ctx, n)
+		return err
+	}
+	newKey := func(account ids.Account, workspace ids.Workspace) error {
+		return create(auth.NewKey{Account: account, Workspace: workspace, Kind: auth.Standard, Name: "k"})
+	}
+	named := func(name string) []error {
+		_, _, accountErr := r.CreateAccount(ctx, name)
+		_, workspaceErr := r.CreateWorkspace(ctx, own.ID, name)
+		return []error{accountErr, workspaceErr, create(auth.NewKey{Account: own.ID, Kind: auth.Standard, Name: name})}
+	}
+	for _, name := range []string{"", "\xff", strings.Repeat("é", 256)} {
+		wants(auth.ErrInvalid, named(name)...)
+	}
+	wants(auth.ErrInvalid,
+		create(auth.NewKey{Account: own.ID, Kind: "other", Name: "k"}), create(auth.NewKey{Account: own.ID, Kind: auth.Management, Workspace: second, Name: "k"}),
+		create(auth.NewKey{Account: own.ID, Kind: auth.Standard, Name: "k", ExpiresAt: time.Unix(0, 0)}))
+	_, workspaceErr := r.CreateWorkspace(ctx, nobody, "w")
+	_, listErr := r.ListWorkspaces(ctx, nobody)
+	_, idsErr := r.ListWorkspaceIDs(ctx, nobody)
+	_, keysErr := r.ListKeys(ctx, nobody)
+	_, findErr := r.FindWorkspace(ctx, nobody, second)
+	wants(auth.ErrNoAccount, r.CheckAccount(ctx, nobody), workspaceErr, listErr, idsErr, keysErr, findErr, newKey(nobody, ""), r.DeleteWorkspace(ctx, nobody, second))
+	for _, workspace := range []ids.Workspace{nowhere, stranger.Workspace} {
+		_, err := r.FindWorkspace(ctx, own.ID, workspace)
+		wants(auth.ErrNoWorkspace, err, newKey(own.ID, workspace), r.SetDefaultWorkspace(ctx, own.ID, workspace), r.DeleteWorkspace(ctx, own.ID, workspace))
+	}
+	wants(auth.ErrWorkspaceDeleted, newKey(own.ID, deleted), r.SetDefaultWorkspace(ctx, own.ID, deleted), r.EnableKey(ctx, own.ID, stranded))
+	wants(nil, r.DeleteWorkspace(ctx, own.ID, deleted), r.RaiseCounter(ctx, nowhere, "openai", 1))
+	for _, hash := range []ids.KeyHash{unknown, auth.HashKey(stranger.Management)} {
+		wants(auth.ErrNoKey, r.DisableKey(ctx, own.ID, hash), r.EnableKey(ctx, own.ID, hash), r.DeleteKey(ctx, own.ID, hash), r.SuspendKey(ctx, own.ID, hash, true))
+	}
+	kit.Must(t, r.SuspendAccount(ctx, own.ID, true))
+	wants(auth.ErrSuspended, newKey(own.ID, ""), newKey(own.ID, second))
+	kit.Must(t, r.SuspendAccount(ctx, own.ID, false))
+	wants(auth.ErrNoAccount, r.SuspendAccount(ctx, nobody, true))
+	_, err = r.FindKey(ctx, unknown)
+	wants(auth.ErrNoKey, err)
+	wants(auth.ErrNeedless, r.ClearDefault(ctx, own.ID, own.Workspace), r.ForgetMade(ctx, nowhere))
+	if after := rows.All(t); !reflect.DeepEqual(before, after) {
+		t.Errorf("a refused command changed %v to %v", before, after)
 	}
 }

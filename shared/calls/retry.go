@@ -100,7 +100,7 @@ func Wait(ctx context.Context, d time.Duration) error {
 }
 
 // jitter is a random pause, evenly distributed from 0 to the bound of this attempt. It
-// uses crypto/rand, because the simulation can seed that.
+// uses crypto/rand, because a test can seed that.
 func jitter(longest time.Duration, attempt int) time.Duration {
 	longest = min(longest<<min(max(attempt, 1)-1, 10), maxPause)
 	drawn, _ := rand.Int(rand.Reader, big.NewInt(int64(longest))) // the reader never fails

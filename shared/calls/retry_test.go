@@ -18,7 +18,7 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// Every pause is drawn evenly from 0 to its bound, and a simulation can replay it.
+// Every pause is drawn evenly from 0 to its bound, and a test can repeat it.
 func TestPausesAreRandomWithinTheirBounds(t *testing.T) {
 	const drawn = 1000
 	lost := &smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}

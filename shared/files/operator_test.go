@@ -125,7 +125,6 @@ func TestUploadsAreListedUntilNoneIsLeft(t *testing.T) {
 	}
 }
 
-// TestSimulation of delete-file plays the faults of an upload and of a purge.
 func TestAListIsWholeOrAnError(t *testing.T) {
 	s := newFixture(t, enabled)
 	s.put("file_a")

@@ -19,8 +19,7 @@ import (
 	"signalbox.dev/shared/limits"
 )
 
-// fixture is a control table in the simulation's model of DynamoDB, which its own tests
-// compare with an engine. All limiters on it have one manual clock.
+// fixture is a control table in the model of DynamoDB. All limiters on it have one manual clock.
 type fixture struct {
 	*testing.T
 	world   *awsmodel.World

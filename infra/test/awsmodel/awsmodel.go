@@ -1,16 +1,16 @@
 // Package awsmodel is an executable model of the parts of DynamoDB, S3 and KMS that the
-// simulated functions and commands use. A World applies the requests that the AWS SDK
+// functions and commands use. A World applies the requests that the AWS SDK
 // sends, one at a time, and returns the responses that AWS documents. It needs no network
-// and no process: a simulation can apply calls in every order.
+// and no process, so a test can run in virtual time.
 //
 // The model assumes that a request is well formed: the packages' own tests make the
 // same requests on real engines. If a request fails because of stored data, the model
 // returns AWS's error. If the model lacks a feature, it returns NotModelled with status
 // 501. It has no access policies, no states of keys, no secondary indexes and no expiry of
-// items. Its reads are always consistent, because the simulation decides which calls are
+// items. Its reads are always consistent, because a test decides which calls are
 // stale, throttled, in conflict or lost.
 //
-// Only tests import it. Its own tests compare it with real engines.
+// Only tests import it. `make cases ENGINES=1` compares it with real engines.
 package awsmodel
 
 import (
@@ -79,8 +79,6 @@ type object = map[string]any
 
 // operation is the input of an operation that the model has.
 type operation interface {
-	// touches returns the items that the operation reads or writes.
-	touches() []Touch
 	// apply makes the operation. It takes effect completely or not at all. The response of
 	// an operation of S3 is a header, or a document in XML.
 	apply(*World) (any, error)
@@ -101,6 +99,18 @@ var operations = map[string]func() operation{
 	kmsTarget + "GenerateDataKey":         func() operation { return &generateDataKey{} },
 	kmsTarget + "Decrypt":                 func() operation { return &decrypt{} },
 	kmsTarget + "ReEncrypt":               func() operation { return &reEncrypt{} },
+}
+
+// Label names a request: its service and operation.
+type Label struct {
+	Service   string // DynamoDB, KMS or S3
+	Operation string // such as PutItem
+}
+
+// LabelOf names a request of the SDK.
+func LabelOf(r *http.Request) Label {
+	c, _ := read(r, nil) // a request that the model lacks has a label too
+	return c.Label
 }
 
 // call is a request of the SDK. It has a label even if the model lacks the operation.

@@ -28,16 +28,6 @@ type primaryKey struct{ pk, sk string }
 
 func keyOf(i Item) primaryKey { return primaryKey{textOf(i["pk"]), textOf(i["sk"])} }
 
-// touch is the item of a table with the primary key.
-func touch(table string, i Item, write bool) Touch {
-	key := keyOf(i)
-	name := table + "/" + key.pk
-	if key.sk != "" {
-		name += "/" + key.sk
-	}
-	return Touch{Item: name, Write: write}
-}
-
 func (w *World) table(name string) (table, error) {
 	t, ok := w.tables[name]
 	if !ok {
@@ -78,8 +68,6 @@ type input struct {
 
 type getItem struct{ input }
 
-func (in *getItem) touches() []Touch { return []Touch{touch(in.TableName, in.Key, false)} }
-
 func (in *getItem) apply(w *World) (any, error) {
 	in.Keys = []Item{in.Key}
 	items, err := w.get(in.input)
@@ -106,15 +94,6 @@ func (w *World) get(in input) (items []Item, err error) {
 
 type batchGetItem struct{ RequestItems map[string]input }
 
-func (in *batchGetItem) touches() (all []Touch) {
-	for table, reads := range in.RequestItems {
-		for _, key := range reads.Keys {
-			all = append(all, touch(table, key, false))
-		}
-	}
-	return inOrder(all)
-}
-
 func (in *batchGetItem) apply(w *World) (any, error) {
 	responses := map[string][]Item{}
 	for name, reads := range in.RequestItems {
@@ -134,19 +113,6 @@ type batchWriteItem struct {
 		DeleteRequest struct{ Key Item }
 		PutRequest    struct{ Item Item }
 	}
-}
-
-func (in *batchWriteItem) touches() (all []Touch) {
-	for table, deletions := range in.RequestItems {
-		for _, one := range deletions {
-			if one.PutRequest.Item != nil {
-				all = append(all, touch(table, one.PutRequest.Item, true))
-			} else {
-				all = append(all, touch(table, one.DeleteRequest.Key, true))
-			}
-		}
-	}
-	return inOrder(all)
 }
 
 func (in *batchWriteItem) apply(w *World) (any, error) {
@@ -171,11 +137,6 @@ func (in *query) partition() (primaryKey, error) {
 	return parse(in.input, in.KeyConditionExpression, (*parser).partition)
 }
 
-func (in *query) touches() []Touch {
-	of, _ := in.partition() // apply refuses what it cannot read
-	return []Touch{{Item: in.TableName + "/" + of.pk + "/" + of.sk, Prefix: true}}
-}
-
 func (in *query) apply(w *World) (any, error) {
 	of, err := in.partition()
 	if err != nil {
@@ -186,8 +147,6 @@ func (in *query) apply(w *World) (any, error) {
 
 type scan struct{ input }
 
-func (in *scan) touches() []Touch { return []Touch{{Item: in.TableName + "/", Prefix: true}} }
-
 func (in *scan) apply(w *World) (any, error) {
 	return w.page(in.input, func(k primaryKey) bool {
 		return in.TotalSegments == 0 || int(sha256.Sum256([]byte(k.pk))[0])%in.TotalSegments == in.Segment
@@ -195,8 +154,6 @@ func (in *scan) apply(w *World) (any, error) {
 }
 
 type describeTable struct{ TableName string }
-
-func (in *describeTable) touches() []Touch { return nil }
 
 func (in *describeTable) apply(w *World) (any, error) {
 	_, err := w.table(in.TableName)
@@ -244,14 +201,6 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 type write struct {
 	input
 	kind string // Put, Update, Delete or ConditionCheck
-}
-
-func (in *write) touches() []Touch {
-	key := in.Key
-	if in.kind == "Put" {
-		key = in.Item
-	}
-	return []Touch{touch(in.TableName, key, in.kind != "ConditionCheck")}
 }
 
 func (in *write) apply(w *World) (any, error) {
@@ -345,8 +294,6 @@ func (in *transactWriteItems) done() object {
 	return object{"ConsumedCapacity": []object{{"TableName": in.writes()[0].TableName, "CapacityUnits": 2}}}
 }
 
-const tokenPrefix = "token/"
-
 func (in *transactWriteItems) writes() (all []*write) {
 	for _, item := range in.TransactItems {
 		for kind, one := range item {
@@ -354,13 +301,6 @@ func (in *transactWriteItems) writes() (all []*write) {
 		}
 	}
 	return all
-}
-
-func (in *transactWriteItems) touches() (all []Touch) {
-	for _, one := range in.writes() {
-		all = append(all, one.touches()...)
-	}
-	return append(all, Touch{Item: tokenPrefix + in.ClientRequestToken, Write: true})
 }
 
 // apply makes all the writes or none.
@@ -409,19 +349,6 @@ func Cancelled(reasons ...map[string]any) *Error {
 	e := refusal("TransactionCanceledException", "Transaction cancelled, please refer cancellation reasons for specific reasons")
 	e.Members = object{"CancellationReasons": reasons}
 	return e
-}
-
-// Put stores an item without a request.
-func (w *World) Put(tableName string, i Item) { w.tables[tableName][keyOf(i)] = i }
-
-// Count returns how many items a partition has.
-func (w *World) Count(tableName, pk string) (n int) {
-	for key := range w.tables[tableName] {
-		if key.pk == pk {
-			n++
-		}
-	}
-	return n
 }
 
 // Item returns the item of a primary key, nil if there is none. sk is "" if the table

@@ -21,8 +21,6 @@ type keyInput struct {
 	EncryptionContext map[string]string
 }
 
-func (in keyInput) touches() []Touch { return []Touch{{Item: "kms/" + in.KeyID}} }
-
 // usable refuses a key that does not exist.
 func (in keyInput) usable(w *World) error {
 	if !slices.Contains(w.keys, in.KeyID) {
@@ -89,10 +87,6 @@ type reEncrypt struct {
 	SourceEncryptionContext      map[string]string
 	DestinationKeyID             string `json:"DestinationKeyId"`
 	DestinationEncryptionContext map[string]string
-}
-
-func (in *reEncrypt) touches() []Touch {
-	return []Touch{{Item: "kms/" + in.SourceKeyID}, {Item: "kms/" + in.DestinationKeyID}}
 }
 
 func (in *reEncrypt) apply(w *World) (any, error) {

@@ -92,7 +92,6 @@ type request struct {
 
 // bucketOperation is an operation in a bucket.
 type bucketOperation interface {
-	touches() []Touch
 	applyTo(*bucket) (any, error)
 }
 
@@ -169,8 +168,6 @@ type putObject struct {
 	content        []byte
 }
 
-func (in putObject) touches() []Touch { return []Touch{{Item: in.key, Write: true}} }
-
 func (in putObject) applyTo(b *bucket) (any, error) {
 	if in.condition != "" && b.exists(in.key) {
 		return nil, failedPrecondition()
@@ -185,8 +182,6 @@ func (in putObject) applyTo(b *bucket) (any, error) {
 
 // deleteObject deletes the current version, perhaps on condition that there is one.
 type deleteObject struct{ key, condition string }
-
-func (in deleteObject) touches() []Touch { return []Touch{{Item: in.key, Write: true}} }
 
 func (in deleteObject) applyTo(b *bucket) (any, error) {
 	if in.condition != "" && !b.exists(in.key) {
@@ -211,13 +206,6 @@ type deleteObjects struct {
 	} `xml:"Object"`
 }
 
-func (in deleteObjects) touches() (all []Touch) {
-	for _, o := range in.Objects {
-		all = append(all, Touch{Item: o.Key, Write: true})
-	}
-	return inOrder(all)
-}
-
 func (in deleteObjects) applyTo(b *bucket) (any, error) {
 	var out struct {
 		XMLName xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ DeleteResult"`
@@ -240,13 +228,6 @@ func (in deleteObjects) applyTo(b *bucket) (any, error) {
 type uploads struct {
 	method, key string
 	query       url.Values
-}
-
-func (in uploads) touches() []Touch {
-	if in.method == http.MethodGet {
-		return []Touch{{Item: in.query.Get("prefix"), Prefix: true}}
-	}
-	return []Touch{{Item: in.key, Write: true}}
 }
 
 func (in uploads) applyTo(b *bucket) (any, error) {
@@ -276,8 +257,6 @@ func (in uploads) applyTo(b *bucket) (any, error) {
 // abortUpload ends an upload in parts.
 type abortUpload upload
 
-func (in abortUpload) touches() []Touch { return []Touch{{Item: in.key, Write: true}} }
-
 func (in abortUpload) applyTo(b *bucket) (any, error) {
 	if !b.uploads[upload(in)] {
 		return nil, &Error{Status: http.StatusNotFound, Code: "NoSuchUpload", Message: "The specified upload does not exist."}
@@ -288,10 +267,6 @@ func (in abortUpload) applyTo(b *bucket) (any, error) {
 
 // listVersions lists versions and delete markers.
 type listVersions struct{ query url.Values }
-
-func (in listVersions) touches() []Touch {
-	return []Touch{{Item: in.query.Get("prefix"), Prefix: true}}
-}
 
 func (in listVersions) applyTo(b *bucket) (any, error) {
 	limit, err := in.limit()
@@ -362,6 +337,3 @@ func (l *versionList) add(key string, v Version, latest bool) {
 		Key: &key, VersionId: &v.ID, IsLatest: &latest, LastModified: &v.Modified, Size: aws.Int64(int64(len(v.Body))),
 	})
 }
-
-// Versions returns the versions and delete markers of a key, newest first.
-func (w *World) Versions(key string) []Version { return slices.Clone(w.bucket.versions[key]) }

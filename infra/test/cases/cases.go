@@ -257,7 +257,7 @@ func (s Suite) Play(t *testing.T) {
 		if *first && t.Failed() {
 			return
 		}
-		t.Run(o.Name, o.play)
+		t.Run(o.Name, func(t *testing.T) { o.play(t, *night/time.Duration(len(s.Overlaps))) })
 	}
 }
 

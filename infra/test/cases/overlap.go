@@ -26,16 +26,16 @@ type Overlap struct {
 var (
 	seeds = flag.Int("seeds", 100, "how many seeds each overlap is played with")
 	from  = flag.Int("seed", 1, "the first of them")
-	night = flag.Duration("night", 0, "play seeds for so long, from one that the clock chooses")
+	night = flag.Duration("night", 0, "play all overlaps for so long, with seeds from one that the clock chooses")
 )
 
-func (o Overlap) play(t *testing.T) {
+func (o Overlap) play(t *testing.T, atLeast time.Duration) {
 	reached, failed, began, first := map[string]bool{}, 0, time.Now(), *from
-	if *night > 0 {
+	if atLeast > 0 {
 		first = int(began.Unix())
 	}
 	seed := first
-	for ; seed < first+*seeds || time.Since(began) < *night; seed++ {
+	for ; seed < first+*seeds || time.Since(began) < atLeast; seed++ {
 		problems := play(t, false, o.Versioning, 0, func(w *World) { o.overlap(w, seed, reached) })
 		if len(problems) == 0 {
 			continue

@@ -15,7 +15,7 @@ import (
 )
 
 // TestHeaders sends headers that the gateway could join, split or change. The rules are
-// tested in shared/auth, shared/api and TestSimulation of each function.
+// tested in shared/auth, shared/api and the cases of each function.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -56,7 +56,7 @@ func TestHeaders(t *testing.T) {
 
 // TestStrangersLearnNothing: what is another account's gets the same bytes as what is
 // unknown: what an operation is about, a workspace, an API key; so does a workspace beyond
-// the key's own. TestSimulation of each function tries every kind of caller and resource.
+// the key's own. the cases of each function tries every kind of caller and resource.
 func TestStrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	n, other := newTenant(t), newTenant(t)
@@ -129,7 +129,7 @@ func TestIDs(t *testing.T) {
 }
 
 // TestWorkspaceParameter sends queries that the gateway could join, split or lose.
-// TestSimulation of each function tests the rules.
+// the cases of each function tests the rules.
 func TestWorkspaceParameter(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)

@@ -183,8 +183,9 @@ func fullName(f *ast.FuncDecl) string {
 	return fmt.Sprint(receiver) + "." + f.Name.Name
 }
 
-// sentence is a failed verdict with what it shows. Counts, calls and deadlines do not count.
-var sentence = regexp.MustCompile(`(?m)^ +(?:on engines: )?((?:result|line|stored): .*)$`)
+// sentence is a failed verdict with what it shows. Counts and deadlines do not count, and an
+// inspection of calls only where no result can show the defect: stale reads and more round trips.
+var sentence = regexp.MustCompile(`(?m)^ +(?:on engines: )?((?:result|line|stored): .*|calls: .* (?:is not strongly consistent|round trips).*)$`)
 
 // find returns a sentence of a case, or the package test, that fails with the defect in two runs
 // of two.

@@ -67,7 +67,7 @@ func read(r *http.Request) (Call, error) {
 	// "attempt=2; max=3"; other clients than the SDK do not send it.
 	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &c.Attempt)
 	if r.Header.Get("X-Amz-Target") == "" {
-		c.Label, _ = awsmodel.Footprint(r, nil)
+		c.Label = awsmodel.LabelOf(r)
 		return c, nil
 	}
 	body, err := io.ReadAll(r.Body)
@@ -78,7 +78,7 @@ func read(r *http.Request) (Call, error) {
 	if err := json.Unmarshal(body, &c.Input); err != nil {
 		return c, fmt.Errorf("recording a request: %w", err)
 	}
-	c.Label, _ = awsmodel.Footprint(r, body)
+	c.Label = awsmodel.LabelOf(r)
 	return c, nil
 }
 

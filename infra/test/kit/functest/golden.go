@@ -21,11 +21,11 @@ import (
 var update = flag.Bool("update", false, "write the golden responses in testdata again")
 
 // Golden compares the answer, to the byte, with testdata/<response>.response, and returns
-// it. `go test -run TestSimulation . -args -update` writes the files.
+// it. `go test -run TestResponses . -args -update` writes the files.
 //
 // A random value is written as $NAME: $CREATED (a credential's id), $ETAG, $REQUEST or a
 // name in names. names has the value of each name, without the dollar sign. Nothing else
-// is normalised, because the simulation's time is virtual.
+// is normalised, because the model's time is virtual.
 func Golden(t testing.TB, response string, names map[string]string, a Answer) Answer {
 	t.Helper()
 	path, got := filepath.Join("testdata", response+".response"), a.text(names)
@@ -39,7 +39,7 @@ func Golden(t testing.TB, response string, names map[string]string, a Answer) An
 		if diff == "" { // only the body's white space differs
 			diff = cmp.Diff(string(want), got)
 		}
-		t.Errorf("the response differs from %s (-want +got):\n%s\nIf the new one is right, write it: go test -run TestSimulation . -args -update", path, diff)
+		t.Errorf("the response differs from %s (-want +got):\n%s\nIf the new one is right, write it: go test -run TestResponses . -args -update", path, diff)
 	}
 	return a
 }
