@@ -320,12 +320,6 @@ class Pages(unittest.TestCase):
                 self.assertNotRegex(line, r"\S.*\s#", page)
                 self.assertRegex(line, r"^ *([^# ]|# [\w ,.:/-]+$|$)", page)
 
-    def test_a_role_that_exists_gets_the_new_trust(self):
-        role = re.search(r"(?ms)^role\(\) .*?; }$", sections("deploy")["From GitHub"])[0]
-        aws = 'SIGNALBOX_STACK=s; aws() { echo "$*"; [ "$2" != create-role ]; }'
-        done = subprocess.run(["bash", "-euc", f"{aws}\n{role}\nrole deploy TRUST"], capture_output=True, text=True, check=False)
-        self.assertIn("iam update-assume-role-policy --role-name deploy-s --policy-document TRUST", done.stdout)
-
     def test_a_stop_ends_with_the_reserved_concurrency(self):
         for page in PAGES:
             for heading, commands in sections(page).items():

@@ -217,13 +217,14 @@ def incidents(d: EngineDeployment) -> None:
 
 
 def runbook(d: EngineDeployment) -> None:
+    iam = d.account.client("iam")
+    iam.create_role(RoleName=f"deploy-{d.name}", AssumeRolePolicyDocument="{}")  # one that exists gets the new trust
     for page in ("deploy", "daily", "incidents", "restore"):
         for heading, commands in sections(page).items():
             if ASKS_AWS.search(commands) and (page, heading) not in UNPLAYED:
                 with step(f"{page}.md, {heading}"):
                     wrong = play(d, page, WITH.get(heading, [heading]))
                     holds(not wrong, f"{page}.md, {heading}: {wrong}")
-    iam = d.account.client("iam")
     for name, environment in (("deploy", "prod"), ("verify", "prod-verify")):
         (statement,) = iam.get_role(RoleName=f"{name}-{d.name}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
         subjects = [f"repo:example/signalbox:environment:{environment}", f"repo:example@1001/signalbox@2002:environment:{environment}"]
