@@ -42,6 +42,8 @@ const (
 	keyHeader       = "X-Signalbox-Key" // the first characters of the API key's hash
 	nthHeader       = "X-Signalbox-Attempt"
 	reasonHeader    = "X-Signalbox-Reason"
+	callHeader      = "X-Signalbox-Call"   // the path, which Envoy's routes have checked
+	codingHeader    = "X-Signalbox-Coding" // the content coding that the client sent
 	// Envoy's.
 	partialHeader   = "X-Envoy-Auth-Partial-Body" // its buffer did not hold the whole body
 	attemptHeader   = "X-Envoy-Attempt-Count"
@@ -142,6 +144,7 @@ func isUnder(r *http.Request, path string) bool {
 func (a *authorizer) serve(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) error) {
 	began, status, reason := time.Now(), 0, "aborted"
 	defer func() { a.metrics.note(path, status, reason, time.Since(began)) }()
+	w.Header().Set(callHeader, strings.TrimPrefix(r.URL.Path, path))
 	err := safely(w, r, handle)
 	if err == nil {
 		status, reason = http.StatusOK, "ok"
@@ -444,6 +447,8 @@ func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (request 
 		return request, false, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case errors.Is(err, os.ErrDeadlineExceeded): // the router had the whole body
 		return request, false, &refusal{http.StatusServiceUnavailable, "slow_body", err}
+	case err != nil && r.Header.Get(codingHeader) != "":
+		return request, false, &refusal{http.StatusBadRequest, "content_encoding", nil}
 	case err != nil:
 		return request, false, &refusal{http.StatusBadRequest, "malformed_body", nil}
 	case len(users) > 1: // one of them may be the client's
