@@ -74,13 +74,10 @@ def rolled_back(d: EngineDeployment, built: pathlib.Path) -> None:
 
 
 def protected(d: EngineDeployment) -> None:
-    """`make protect` holds until the runbook takes it away."""
+    """`make protect` holds until the runbook takes it away. The check `protection` reads what it set."""
     subprocess.run(["make", "--silent", "-C", ROOT, "protect", f"STACK={d.name}"], check=True, capture_output=True)
-    cloudformation = d.account.client("cloudformation")
-    policy = json.loads(cloudformation.get_stack_policy(StackName=d.name)["StackPolicyBody"])
-    holds(policy == json.loads((ROOT / "infra/cloud/stack-policy.json").read_text()), "make protect set another stack policy")
     with contextlib.suppress(ClientError):
-        cloudformation.delete_stack(StackName=d.name)
+        d.account.client("cloudformation").delete_stack(StackName=d.name)
         holds(False, "make protect did not stop a deletion")
 
 
