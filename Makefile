@@ -36,7 +36,7 @@ GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 # The cases run in one thread and virtual time: it would only slow them down.
 GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestCases)',go test $(if $(SKIP),-skip '$(SKIP)'))
 
-##@ To use it, on this machine:
+##@ Local edition:
 
 .PHONY: help
 help: ## List these targets
@@ -54,10 +54,6 @@ run: first $(wildcard $(BUILD)/admin) ## Serve the API on localhost:3000 (PORT=�
 sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
-.PHONY: router
-router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100, REAL=1: the real providers)
-	@exec infra/router/demo "$(STATE)" "$(or $(ROUTER_PORT),9100)" $(REAL)
-
 .PHONY: docs
 docs: packages ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
 	@go run ./infra/local/cmd/docs -to "$(CURDIR)/$(BUILD)/docs" -server "$(SERVER)"
@@ -66,28 +62,21 @@ docs: packages ## Write the reference page into .build/docs, for any web host (S
 reset: ## Remove everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
+##@ Operator's command and router:
+
 .PHONY: admin
 admin: $(BUILD)/admin ## Run the operator's command on the local server of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
-.PHONY: test
-test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector; DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
-ifneq ($(DYNAMODB),)
-	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
-endif
-	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
-	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_ENGINE="$(CURDIR)/infra/test/second-opinion/engine" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
-		SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
-		$(GO_TEST) -p 6 -shuffle=on -count=1 -timeout 40m ./...
-	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
-	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }
-	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
+.PHONY: router
+router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100, REAL=1: the real providers)
+	@exec infra/router/demo "$(STATE)" "$(or $(ROUTER_PORT),9100)" $(REAL)
 
-.PHONY: build
-build: first $(BUILD)/engines $(BUILD)/admin $(BUILD)/router ## Build all that `make run`, `make admin` and `go test ./...` need
-	@infra/release/venv infra/router $(BUILD)/routers || echo "Without Envoy, the tests do not run the router's shipped files." >&2
+.PHONY: release
+release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
+	@infra/release/programs $(VERSION)
 
-##@ To deploy and operate it:
+##@ Cloud:
 
 .PHONY: prove
 prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, TAGS='name=value …', BOUNDARY=…, YES=yes)
@@ -109,11 +98,24 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 	@aws cloudformation update-termination-protection --enable-termination-protection --stack-name "$(STACK)"
 	@aws cloudformation set-stack-policy --stack-policy-body file://infra/cloud/stack-policy.json --stack-name "$(STACK)"
 
-.PHONY: release
-release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
-	@infra/release/programs $(VERSION)
+##@ Proof:
 
-##@ To change it:
+.PHONY: test
+test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector; DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
+ifneq ($(DYNAMODB),)
+	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
+endif
+	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
+	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_ENGINE="$(CURDIR)/infra/test/second-opinion/engine" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
+		SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
+		$(GO_TEST) -p 6 -shuffle=on -count=1 -timeout 40m ./...
+	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
+	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }
+	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
+
+.PHONY: build
+build: first $(BUILD)/engines $(BUILD)/admin $(BUILD)/router ## Build all that `make run`, `make admin` and `go test ./...` need
+	@infra/release/venv infra/router $(BUILD)/routers || echo "Without Envoy, the tests do not run the router's shipped files." >&2
 
 .PHONY: second-opinion
 second-opinion: build ## Run the tests of storage on engines that nobody here wrote, and open sealed keys with another program (needs Python)
