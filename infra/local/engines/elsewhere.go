@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/local/kms"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/test/kit"
 )
 

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"

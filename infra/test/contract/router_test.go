@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/test/contract/record"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"

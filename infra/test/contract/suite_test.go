@@ -26,7 +26,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/admin/awsclients"
 	localserver "signalbox.dev/infra/local/server"
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/test/contract/openapi"

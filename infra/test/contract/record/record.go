@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"signalbox.dev/infra/local/awsclients"
+	"signalbox.dev/infra/admin/awsclients"
 )
 
 // maxIdle is more than the connections that ten instances of a function open.
