@@ -358,7 +358,7 @@ func unless(fine bool, format string, a ...any) string {
 // TestActs plays the operator's acts of several steps, as they are shipped.
 func TestActs(t *testing.T) {
 	s := &shipped{t.TempDir(), map[string]*parsedLine{}}
-	all, filled := cases.Suite{}, map[string]tenancy{}
+	all, filled := cases.Suite{Retried: true}, map[string]tenancy{}
 	// add adds a case: fill stores more than a tenancy has, and set makes the acts.
 	add := func(name string, fill func(*tenancy), set func(*tenancy) cases.Play) {
 		all.Cases = append(all.Cases, cases.Case{Name: name, Versioning: "Enabled", Set: func(w *cases.World) cases.Play {

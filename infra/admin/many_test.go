@@ -1,27 +1,21 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 )
 
@@ -79,108 +73,6 @@ func (d *fixture) contents() (contents []string) {
 	uploads, err := bucket.ListMultipartUploads(d.Context(), &s3.ListMultipartUploadsInput{Bucket: &bucket.Name})
 	kit.Must(d, err)
 	return append(contents, fmt.Sprintf("%d versions, %d delete markers, %d uploads", len(stored.Versions), len(stored.DeleteMarkers), len(uploads.Uploads)))
-}
-
-// ofOneCall matches the audit line of a change of one call whose outcome is not known.
-var ofOneCall = regexp.MustCompile(`"action":"(key.(disable|delete|suspend)|credential.keys)","outcome":"uncertain"`)
-
-// goesOn runs a command, and checks that it goes on if it is repeated after it was interrupted
-// at any of its calls, or after any of them was refused. From contents that several of these
-// leave, it is repeated once. reset completes the state before it.
-func (d *fixture) goesOn(reset func(), args ...string) {
-	d.Helper()
-	access, credentials := d.table(d.engines.Tables.Access), d.table(d.engines.Tables.Credentials)
-	before, stored := access.All(d), credentials.All(d)
-	repeat := func() int {
-		d.stopped(time.Now().Add(time.Hour), nil)
-		got := d.do(args...)
-		d.change = nil
-		return got.code
-	}
-	code := repeat()
-	want := d.contents()
-	repeated := map[string]bool{} // the contents from which it was repeated
-	for _, interrupted := range []bool{true, false} {
-		for n := int64(1); ; n++ {
-			access.Become(d, before)
-			credentials.Become(d, stored)
-			reset()
-			ctx, interrupt := context.WithCancel(d.Context())
-			fault := faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")
-			if interrupted {
-				fault = faults.Then(interrupt)
-			}
-			got, met := d.disturbed(ctx, n, fault, args...)
-			interrupt()
-			if !interrupted && ofOneCall.MatchString(got.stderr) {
-				d.Errorf("%v: call %d is refused, but uncertain: %s", args, n, got.stderr)
-			}
-			left := d.contents()
-			if diff := cmp.Diff(want, left); diff != "" && got.code == exit.Done {
-				d.Errorf("%v: after call %d it is done (-want +got):\n%s", args, n, diff)
-			}
-			if from := fmt.Sprint(left); !repeated[from] {
-				repeated[from] = true
-				if got := repeat(); got != code && got != exit.NotFound {
-					d.Errorf("%v: repeated after call %d: exit code %d, want %d", args, n, got, code)
-				}
-				if diff := cmp.Diff(want, d.contents()); diff != "" {
-					d.Errorf("%v: repeated after call %d (-want +got):\n%s", args, n, diff)
-				}
-			}
-			if !met && n < 5 {
-				d.Errorf("%v: only %d calls", args, n)
-			}
-			if !met {
-				break
-			}
-		}
-	}
-	access.Become(d, before)
-	credentials.Become(d, stored)
-}
-
-// disturbed runs a command whose n-th call meets the fault, and reports whether there was such
-// a call.
-func (d *fixture) disturbed(ctx context.Context, n int64, fault faults.Fault, args ...string) (got answer, met bool) {
-	var calls atomic.Int64
-	transport := faults.Wrap(nil)
-	transport.Inject(faults.Rule{Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
-		if calls.Add(1) == n {
-			return fault(r, apply)
-		}
-		return apply()
-	}})
-	d.change = func(a *app) {
-		a.http, a.pause = transport, func(context.Context, time.Duration) error { return nil }
-	}
-	got = d.run(ctx, nil, args...)
-	d.change = nil
-	return got, calls.Load() >= n
-}
-
-func TestAChangeOfManyThingsGoesOn(t *testing.T) {
-	t.Parallel()
-	d, nothing := newMany(t), func() {}
-	account := string(d.account)
-	d.goesOn(nothing, "key", "replace", d.hashes[0], d.hashes[2])
-	d.goesOn(nothing, "key", "delete", d.hashes[0], "--yes")
-	d.goesOn(nothing, "account", "disable", account, "--yes")
-	d.must("account", "disable", account, "--yes")
-	d.goesOn(nothing, "account", "enable", account)
-}
-
-func TestAnErasureGoesOn(t *testing.T) {
-	t.Parallel()
-	d := newApart(t)
-	second := ids.Workspace(d.must("workspace", "create", "second"))
-	d.fill(second)
-	d.goesOn(func() {
-		d.bucket = d.engines.Bucket(t, s3types.BucketVersioningStatusEnabled)
-		d.writeStack()
-		d.bucketOf().Put(t, files.Key(second, "file_whole"), "content")
-		d.bucketOf().Begin(t, files.Key(second, "file_parts"))
-	}, "workspace", "erase", string(second), "--yes")
 }
 
 // A change of many keys tries each, although one fails.

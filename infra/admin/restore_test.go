@@ -221,12 +221,6 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	}
 }
 
-func TestARepairGoesOn(t *testing.T) {
-	t.Parallel()
-	r := newRestored(t)
-	r.goesOn(func() {}, r.repairArgs()...)
-}
-
 func ownAccount(r *restored) string { return "account#" + string(r.account) }
 
 // A key stays enabled only if both tables show it enabled and unchanged. A row that cannot be

@@ -64,44 +64,6 @@ func TestRewrapChangesTheWrappedKeyAlone(t *testing.T) {
 	}
 }
 
-// After each fault of each call the credential opens, and a second run moves it.
-func TestRewrapSurvivesEveryFault(t *testing.T) {
-	for _, operation := range []string{"ReEncrypt", "UpdateItem"} {
-		for name, c := range map[string]struct {
-			rule  faults.Rule
-			moved bool // the first run moves it and reports that
-		}{
-			"refused":              {faults.Rule{Fault: faults.Refuse()}, false},
-			"response lost once":   {faults.Rule{Attempt: 1, Fault: faults.LoseAnswer()}, true},
-			"every response lost":  {faults.Rule{Fault: faults.LoseAnswer()}, false},
-			"every response empty": {faults.Rule{Fault: faults.EmptyAnswer()}, false},
-		} {
-			t.Run(operation+" "+name, func(t *testing.T) {
-				f := newFixture(t)
-				w, next := f.newWrappedKey(), f.newKey()
-				c.rule.Operation = operation
-				f.faults.Inject(c.rule)
-				got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next))
-				if c.moved && (got != byok.Moved || err != nil) || !c.moved && err == nil && got != byok.Moved {
-					t.Errorf("%v, %v", got, err)
-				}
-				f.stored()
-				f.faults.Heal()
-				if under := f.rows()[0].Sealed.KeyARN; err == nil && under != next {
-					t.Errorf("%v, and it is under %s", got, under)
-				}
-				if got, err := f.rewraps.Rewrap(t.Context(), f.wrappedKeys()[0], f.rewrapper(next)); err != nil || c.moved && got != byok.AlreadyThere {
-					t.Errorf("second run: %v, %v", got, err)
-				}
-				f.stored()
-				if under := f.rows()[0].Sealed.KeyARN; under != next {
-					t.Errorf("it is under %s", under)
-				}
-			})
-		}
-	}
-}
-
 func TestRewrapReportsAReadThatFails(t *testing.T) {
 	f := newFixture(t)
 	w := f.newWrappedKey()

@@ -240,6 +240,9 @@ var first = flag.Bool("first", false, "end after the first case that fails")
 type Suite struct {
 	Cases    []Case
 	Overlaps []Overlap
+	// Retried means that other cases play each reason of a throttle and of a cancelled
+	// transaction, which the client's policy of retries decides.
+	Retried bool
 }
 
 // Play plays the suite.
@@ -251,7 +254,7 @@ func (s Suite) Play(t *testing.T) {
 		if *first && t.Failed() {
 			return
 		}
-		t.Run(c.Name, func(t *testing.T) { (&player{t: t, Case: c, tried: tried, asides: map[string]plan{}}).play() })
+		t.Run(c.Name, func(t *testing.T) { (&player{t: t, Case: c, retried: s.Retried, tried: tried, asides: map[string]plan{}}).play() })
 	}
 	for _, o := range s.Overlaps {
 		if *first && t.Failed() {
@@ -266,6 +269,7 @@ type player struct {
 	Case
 
 	t        *testing.T
+	retried  bool
 	tried    map[string]bool // kinds of calls, with the whole menu
 	plan     plan
 	verdicts int
@@ -558,7 +562,7 @@ func (p *player) faults(spare []string) (all []verdict) {
 			kind += p.Versioning
 		}
 		for _, f := range menu(c, c.body) {
-			if p.tried[kind] && !f.is(main) || slices.Contains(spare, c.Kind) && f.is(requestTimesOut|interrupts) {
+			if (p.tried[kind] || p.retried && f.isReason()) && !f.is(main) || slices.Contains(spare, c.Kind) && f.is(requestTimesOut|interrupts) {
 				continue
 			}
 			all = append(all, verdict{disturbance: disturbance{fault: f, at: c}, name: fmt.Sprintf("%s: %s", c, f.Name)})
