@@ -355,8 +355,8 @@ func unless(fine bool, format string, a ...any) string {
 	return fmt.Sprintf(format, a...)
 }
 
-// TestActs plays the operator's acts of several steps, as they are shipped.
-func TestActs(t *testing.T) {
+// TestCases plays the operator's acts of several steps, as they are shipped.
+func TestCases(t *testing.T) {
 	s := &shipped{t.TempDir(), map[string]*parsedLine{}}
 	all, filled := cases.Suite{Retried: true}, map[string]tenancy{}
 	// add adds a case: fill stores more than a tenancy has, and set makes the acts.
