@@ -30,18 +30,19 @@ var (
 )
 
 func (o Overlap) play(t *testing.T, atLeast time.Duration) {
-	reached, failed, began, first := map[string]bool{}, 0, time.Now(), *from
+	reached, failed, began, start := map[string]bool{}, 0, time.Now(), *from
 	if atLeast > 0 {
-		first = int(began.Unix())
+		start = int(began.Unix())
 	}
-	seed := first
-	for ; seed < first+*seeds || time.Since(began) < atLeast; seed++ {
+	seed := start
+	for ; seed < start+*seeds || time.Since(began) < atLeast; seed++ {
 		problems := play(t, false, o.Versioning, 0, func(w *World) { o.overlap(w, seed, reached) })
 		if len(problems) == 0 {
 			continue
 		}
 		t.Errorf("seed %d:\n  %s", seed, strings.Join(problems, "\n  "))
-		if failed++; failed == 3 {
+		said = true
+		if failed++; failed == 3 || *first {
 			return
 		}
 	}
@@ -50,7 +51,7 @@ func (o Overlap) play(t *testing.T, atLeast time.Duration) {
 			t.Errorf("no seed reached %q", state)
 		}
 	}
-	t.Logf("%d seeds in %v", seed-first, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d seeds in %v", seed-start, time.Since(began).Round(time.Millisecond))
 }
 
 func (o Overlap) overlap(w *World, seed int, reached map[string]bool) {

@@ -237,13 +237,14 @@ func twice(ctx context.Context, root, folder, binary string, arguments ...string
 			return ""
 		}
 		seen = folder + " " + string(test[1])
-		if of := failedCase.FindSubmatch(out); of != nil {
-			test = of
-			said := sentence.FindSubmatch(out)
-			if said == nil {
+		if failedCase.Match(out) {
+			said := sentence.FindAllSubmatch(out, -1)
+			if len(said) == 0 {
 				return ""
 			}
-			seen = string(of[1]) + ": " + string(said[1])
+			last := failedCase.FindAllSubmatch(out, -1)
+			test = last[len(last)-1]
+			seen = string(test[1]) + ": " + string(said[len(said)-1][1])
 		}
 		arguments = []string{"-test.run=^" + strings.ReplaceAll(string(test[1]), "/", "$/^") + "$"}
 	}
