@@ -41,13 +41,12 @@ const (
 type situation struct {
 	*cases.World
 
-	filled   map[ids.Credential]bool // rows that no request made
-	removed  map[ids.Credential]bool // by the operator
-	changed  map[ids.Credential]bool // by the operator
-	earlier  []cases.Done
-	bound    int  // of the workspace; 0 means the default
-	restored bool // positions of the rows before may be given out again
-	purged   bool
+	filled  map[ids.Credential]bool // rows that no request made
+	removed map[ids.Credential]bool // by the operator
+	changed map[ids.Credential]bool // by the operator
+	earlier []cases.Done
+	bound   int // of the workspace; 0 means the default
+	purged  bool
 
 	disabledFirst bool // a successor, before the old credential
 }
@@ -126,7 +125,6 @@ func (s *situation) expire() {
 			rows.Set(s.TB(), row, "exp", kit.Number("1"))
 		}
 	}
-	s.earlier = slices.DeleteFunc(s.earlier, func(cases.Done) bool { return false })
 }
 
 // judge compares what is stored with the results.
@@ -139,7 +137,7 @@ func (s *situation) judge(done []cases.Done) {
 	answered, uncertain := s.answers(append(slices.Clone(s.earlier), done...))
 	positions, unanswered := map[int64]bool{}, 0
 	for _, c := range stored {
-		if positions[c.SortOrder] && !s.restored {
+		if positions[c.SortOrder] {
 			s.Broken("stored", "two credentials have the sort_order %d", c.SortOrder)
 		}
 		positions[c.SortOrder] = true

@@ -253,11 +253,11 @@ func TestCases(t *testing.T) {
 			}),
 		},
 		Overlaps: []cases.Overlap{
-			overlap("two deletes", "", "w", 1, 1_000_000, 100_000, 2, false, "other: 404"),
-			overlap("two deletes of two versions", enabled, "ww", 1, 1_000_000, 100_000, 2, false),
-			overlap("two deletes, versioning suspended", suspended, "w", 1, 1_000_000, 100_000, 2, false),
-			overlap("two deletes of one key, a burst of one", "", "w", 1, 60, 1, 2, true, "delete: 429", "other: 429"),
-			overlap("three deletes of one key, a burst of two", "", "w", 1, 60, 2, 3, true, "third: 429"),
+			overlap("two deletes", "", "w", 1_000_000, 100_000, 2, false, "other: 404"),
+			overlap("two deletes of two versions", enabled, "ww", 1_000_000, 100_000, 2, false),
+			overlap("two deletes, versioning suspended", suspended, "w", 1_000_000, 100_000, 2, false),
+			overlap("two deletes of one key, a burst of one", "", "w", 60, 1, 2, true, "delete: 429", "other: 429"),
+			overlap("three deletes of one key, a burst of two", "", "w", 60, 2, 3, true, "third: 429"),
 		},
 	}.Play(t)
 }
@@ -273,7 +273,7 @@ func uploads(w *cases.World) []cases.Beside {
 
 // overlap makes deletions at the same time. Of one key, as many pass as the burst allows; the
 // others get 429.
-func overlap(name, versioning, history string, _, perMinute, burst, count int, oneKey bool, reaches ...string) cases.Overlap {
+func overlap(name, versioning, history string, perMinute, burst, count int, oneKey bool, reaches ...string) cases.Overlap {
 	return cases.Overlap{Name: name, Versioning: versioning, Reaches: reaches, Set: func(w *cases.World) (acts []cases.Act, _ func([]cases.Done)) {
 		storedFile(w, history)
 		for _, name := range []string{"delete", "other", "third"}[:count] {

@@ -213,7 +213,7 @@ func (w *World) run(a *Act, p *plan, d disturbance) (Result, *client) {
 		c.made[call.String()], c.answers[call.String()] = make(chan struct{}), make(chan struct{})
 	}
 	began := time.Now()
-	r := a.Do(context.WithValue(c.life, clientKey{}, c), c)
+	r := a.Do(c.life, c)
 	r.Ended = time.Now()
 	if r.Began.IsZero() {
 		r.Began = began
@@ -223,8 +223,6 @@ func (w *World) run(a *Act, p *plan, d disturbance) (Result, *client) {
 	}
 	return r, c
 }
-
-type clientKey struct{}
 
 // quiet reports whether nothing disturbs the act.
 func (d *disturbance) quiet() bool {

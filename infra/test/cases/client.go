@@ -134,7 +134,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 		return nil, r.Context().Err()
 	}
 	if c.delay != nil {
-		c.world.sleep(r.Context(), c.delay(*a.call, false))
+		sleep(r.Context(), c.delay(*a.call, false))
 	}
 	if c.before != nil {
 		c.before(r.Context(), *a.call)
@@ -153,13 +153,13 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	}
 	response, err := apply()
 	if c.delay != nil {
-		c.world.sleep(r.Context(), c.delay(*a.call, true))
+		sleep(r.Context(), c.delay(*a.call, true))
 	}
 	c.answered(r.Context(), a)
 	return response, err
 }
 
-func (w *World) sleep(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
@@ -325,13 +325,12 @@ func (c *client) answered(ctx context.Context, a attempt) {
 		delete(c.answers, a.call.String())
 	}
 	c.deepest = max(c.deepest, a.call.Round)
-	done := 0
 	for _, call := range c.after {
 		if call.is(*a.call) {
 			c.applied = append(c.applied, call)
 		}
 	}
-	done = len(c.applied)
+	done := len(c.applied)
 	number := len(c.calls)
 	c.mu.Unlock()
 	if c.beside != nil && c.fault == nil && len(c.after) > 0 && done == len(c.after) {
@@ -361,10 +360,10 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 	if c.beside != nil {
 		c.runBeside()
 	}
-	logged := f.logged(c, a, r, response, err)
+	logged := f.logged(a, r, response, err)
 	switch {
 	case f.is(attemptTimesOut) && !c.world.Real():
-		c.world.sleep(r.Context(), silence)
+		sleep(r.Context(), silence)
 	case f.is(requestTimesOut):
 		c.await(r.Context(), a, c.answers)
 		c.life.end(context.DeadlineExceeded)

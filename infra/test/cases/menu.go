@@ -325,7 +325,7 @@ func unmetPrecondition(r *http.Request, apply faults.Apply) (*http.Response, err
 
 // logged is the fault's error in the log, by the contract: AWS's code, status and request id,
 // or the host and a word for a failure of the network.
-func (f *Fault) logged(c *client, a attempt, r *http.Request, response *http.Response, err error) map[string]any {
+func (f *Fault) logged(a attempt, r *http.Request, response *http.Response, err error) map[string]any {
 	operation, _, _ := strings.Cut(a.call.Kind, " ")
 	as := map[string]any{"operation": operation}
 	switch {

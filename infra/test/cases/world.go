@@ -99,7 +99,7 @@ var engines = flag.Bool("engines", false, "play each case on the real engines to
 // play runs a verdict in a new World, and returns what it broke.
 func play(t *testing.T, real bool, versioning string, page int, verdict func(*World)) (problems []string) {
 	t.Helper()
-	run := func(t *testing.T, w *World) {
+	run := func(w *World) {
 		done := make(chan struct{})
 		go func() { // Fatalf ends it
 			defer close(done)
@@ -113,7 +113,7 @@ func play(t *testing.T, real bool, versioning string, page int, verdict func(*Wo
 	if real {
 		w := onEngines(t, versioning)
 		w.page = page
-		run(t, w)
+		run(w)
 		w.empty()
 		return problems
 	}
@@ -121,7 +121,7 @@ func play(t *testing.T, real bool, versioning string, page int, verdict func(*Wo
 		cryptotest.SetGlobalRandom(t, 1)
 		w := onModel(t, versioning)
 		w.page = page
-		run(t, w)
+		run(w)
 	})
 	return problems
 }
