@@ -32,18 +32,6 @@ func TestARecordExpiresAfter25Hours(t *testing.T) {
 	}
 }
 
-// If an attempt was applied and its response lost, the record found is this request's
-// own.
-func TestALostResponseIsNotAReplay(t *testing.T) {
-	f := newFixture(t)
-	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Attempt: 1, Fault: faults.LoseAnswer()})
-	f.faults.Inject(faults.Rule{Operation: "TransactWriteItems", Call: 1, Fault: faults.Cancel("ThrottlingError", "None")})
-	other, err := f.store.CreateOnce(t.Context(), f.newDraft(), newRequest(), fingerprint, []byte("{}"))
-	if err != nil || other.Exists() || len(f.stored()) != 1 {
-		t.Errorf("%v; another request: %+v; %d credentials are stored", err, other, len(f.stored()))
-	}
-}
-
 // A response of success that is not the write's own must not become a 201.
 func TestAnotherCallsResponseIsNoProof(t *testing.T) {
 	f := newFixture(t)

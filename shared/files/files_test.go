@@ -292,27 +292,6 @@ func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 	}
 }
 
-// A response that says that nothing was done is not a lost one.
-func TestWhetherAnAnswerWasLost(t *testing.T) {
-	for name, c := range map[string]struct {
-		first faults.Fault // of two attempts
-		want  files.Receipt
-		err   error
-	}{
-		"S3 was busy":          {faults.Answer(http.StatusServiceUnavailable, "SlowDown", ""), files.Receipt{Versions: 1}, nil},
-		"S3 failed":            {faults.Answer(http.StatusInternalServerError, "InternalError", ""), files.Receipt{Versions: 1, ResponseLost: true}, nil},
-		"S3 was not reached":   {faults.Refuse(), files.Receipt{Versions: 1, ResponseLost: true}, nil},
-		"the response is lost": {faults.LoseAnswer(), files.Receipt{ResponseLost: true}, files.ErrNotFound},
-	} {
-		s := newFixture(t, off)
-		s.put("file_a")
-		s.inject(faults.Rule{Operation: "DeleteObject", Attempt: 1, Fault: c.first})
-		if receipt, err := s.store.Delete(t.Context(), s.workspace, "file_a"); receipt != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %+v, %v", name, receipt, err)
-		}
-	}
-}
-
 // A listing whose marker does not move would be read until the request's time ends. Another
 // bucket's listing, and one that is cut off, would pass for the end.
 func TestEveryListingIsChecked(t *testing.T) {

@@ -215,34 +215,6 @@ func TestInvalidStepsChangeNothing(t *testing.T) {
 	}
 }
 
-// If the response to a step is lost, the SDK's retry recognises the step as its own. No
-// other call does.
-func TestALostAnswerIsTheCallsOwnStep(t *testing.T) {
-	f := newFixture(t)
-	refused := func(what string, err error) {
-		t.Helper()
-		if !errors.Is(err, syncjobs.ErrState) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	for name, take := range steps() {
-		for _, attempt := range []int{1, 0} { // this attempt loses its response; 0 means every attempt
-			id := f.newJob()
-			if name == "succeed" {
-				kit.Must(t, f.writer.Start(t.Context(), f.account, id))
-			}
-			f.faults.Heal()
-			f.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Attempt: attempt, Fault: faults.LoseAnswer()})
-			err := take(f, f.account, id)
-			if lost := attempt == 0; lost != (err != nil) || errors.Is(err, syncjobs.ErrState) {
-				t.Errorf("%s, attempt %d without a response: %v", name, attempt, err)
-			}
-			refused(name+" a second time", take(f, f.account, id))
-			refused(name+" for another account", take(f, ids.New[ids.Account](), id))
-		}
-	}
-}
-
 func TestAnUnreadableRowIsAnError(t *testing.T) {
 	f := newFixture(t)
 	for attribute, value := range map[string]types.AttributeValue{
