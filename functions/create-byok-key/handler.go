@@ -34,14 +34,14 @@ type keyring interface {
 }
 
 type credentials interface {
-	// Seal, CheckRoom and Recall change nothing and may be repeated.
+	// Seal, CheckRoom and FindAnswer change nothing and may be repeated.
 	Seal(context.Context, ids.Account, ids.Workspace, byok.New) (byok.Draft, error)
 	CheckRoom(ctx context.Context, w ids.Workspace, b byok.Bound, size int64) error
-	Recall(context.Context, byok.RequestID) (byok.Remembered, error)
+	FindAnswer(context.Context, byok.RequestID) (byok.Answer, error)
 	// Create and CreateOnce store everything or nothing; after an error everything
 	// may be stored.
 	Create(context.Context, byok.Draft) error
-	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, fingerprint, response []byte) (byok.Remembered, error)
+	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, fingerprint, response []byte) (byok.Answer, error)
 }
 
 type handler struct {
@@ -62,16 +62,16 @@ func operation(h handler) api.Operation {
 	}
 }
 
-// prepare looks up an earlier request under the same idempotency key, at the same time as
-// the API key is looked up. Once the caller is known, the Act checks what needs no storage.
-// Then it replays the earlier request, or checks this one against storage and stores the
+// prepare looks up the answer to an earlier request under the same idempotency key, at the same
+// time as the API key is looked up. Once the caller is known, the Act checks what needs no
+// storage. Then it replays the answer, or checks this one against storage and stores the
 // credential.
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	id, headerIssues := requestID(r)
-	var earlier byok.Remembered
-	var recallErr error
+	var answer byok.Answer
+	var findErr error
 	if id != "" {
-		earlier, recallErr = h.credentials.Recall(ctx, id)
+		answer, findErr = h.credentials.FindAnswer(ctx, id)
 	}
 	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
 		object := r.Object(members...)
@@ -81,7 +81,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 			return api.Response{}, api.Invalid(found...)
 		}
 		bound, err := boundOf(r)
-		if err = cmp.Or(err, recallErr); err != nil {
+		if err = cmp.Or(err, findErr); err != nil {
 			return api.Response{}, err
 		}
 		c := creation{handler: h, request: r, caller: caller, workspace: workspace, given: n, bound: bound}
@@ -92,7 +92,7 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 		if err != nil {
 			return api.Response{}, err
 		}
-		return c.createOnce(ctx, id, earlier, fingerprint)
+		return c.createOnce(ctx, id, answer, fingerprint)
 	}
 }
 
@@ -165,25 +165,24 @@ func (c creation) draft(ctx context.Context) (byok.Draft, error) {
 		}
 	}
 
-	var (
-		owned                           auth.Owned
-		draft                           byok.Draft
-		sortOrder                       int64
-		ownedErr, positionErr, draftErr error
-	)
+	var owned calls.Result[auth.Owned]
+	var draft calls.Result[byok.Draft]
+	var sortOrder calls.Result[int64]
 	calls.Together(ctx,
-		func(ctx context.Context) { owned, ownedErr = c.keyring.Owned(ctx, account, hashes) },
-		func(ctx context.Context) { draft, draftErr = c.credentials.Seal(ctx, account, workspace, c.given) },
-		func(ctx context.Context) { sortOrder, positionErr = c.position(ctx, workspace) },
+		owned.Of(func(ctx context.Context) (auth.Owned, error) { return c.keyring.Owned(ctx, account, hashes) }),
+		draft.Of(func(ctx context.Context) (byok.Draft, error) {
+			return c.credentials.Seal(ctx, account, workspace, c.given)
+		}),
+		sortOrder.Of(func(ctx context.Context) (int64, error) { return c.position(ctx, workspace) }),
 	)
-	if refusal := c.refusal(owned, ownedErr, positionErr); refusal != nil {
+	if refusal := c.refusal(owned.Value, owned.Err, sortOrder.Err); refusal != nil {
 		return byok.Draft{}, refusal
 	}
-	if err := cmp.Or(ownedErr, positionErr, draftErr); err != nil {
+	if err := cmp.Or(owned.Err, sortOrder.Err, draft.Err); err != nil {
 		return byok.Draft{}, err
 	}
-	draft.SortOrder = sortOrder
-	return draft, nil
+	draft.Value.SortOrder = sortOrder.Value
+	return draft.Value, nil
 }
 
 // position takes the credential's position. It returns byok.ErrFull if the workspace has no

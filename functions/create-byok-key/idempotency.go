@@ -51,26 +51,26 @@ func fingerprintOf(r *api.Request, body *api.Object) ([]byte, error) {
 // of an earlier one. A copy of the request may be at work at the same time. If the copy is
 // stored first, this request stores nothing, or storage refuses it because of the copy. So a
 // refusal is returned only after one more look.
-func (c creation) createOnce(ctx context.Context, id byok.RequestID, earlier byok.Remembered, fingerprint []byte) (api.Response, error) {
-	if earlier.Exists() {
-		return c.replay(earlier, fingerprint)
+func (c creation) createOnce(ctx context.Context, id byok.RequestID, answer byok.Answer, fingerprint []byte) (api.Response, error) {
+	if answer.Exists() {
+		return c.replay(answer, fingerprint)
 	}
 	draft, err := c.draft(ctx)
 	if _, refused := errors.AsType[*api.Error](err); refused {
-		switch copied, recallErr := c.credentials.Recall(ctx, id); {
-		case recallErr != nil:
-			return api.Response{}, recallErr
-		case copied.Exists():
-			return c.replay(copied, fingerprint)
+		switch answer, findErr := c.credentials.FindAnswer(ctx, id); {
+		case findErr != nil:
+			return api.Response{}, findErr
+		case answer.Exists():
+			return c.replay(answer, fingerprint)
 		}
 	}
 	if err != nil {
 		return api.Response{}, err
 	}
 	body := api.JSON(newBody(draft.Credential))
-	copied, err := c.credentials.CreateOnce(ctx, draft, id, fingerprint, body)
-	if copied.Exists() {
-		return c.replay(copied, fingerprint)
+	answer, err = c.credentials.CreateOnce(ctx, draft, id, fingerprint, body)
+	if answer.Exists() {
+		return c.replay(answer, fingerprint)
 	}
 	c.note(draft.Workspace, draft.ID)
 	if err != nil {
@@ -79,15 +79,14 @@ func (c creation) createOnce(ctx context.Context, id byok.RequestID, earlier byo
 	return created(body), nil
 }
 
-// replay returns the 201 of the earlier request, if it is the same request.
-func (c creation) replay(earlier byok.Remembered, fingerprint []byte) (api.Response, error) {
-	replayed, same := earlier.Replay(fingerprint)
-	if !same {
+// replay returns the stored answer, if it is the answer to this request.
+func (c creation) replay(answer byok.Answer, fingerprint []byte) (api.Response, error) {
+	if !answer.IsFor(fingerprint) {
 		return api.Response{}, api.Invalid(issues.Issue{Reason: issues.KeyReused, Message: "Idempotency-Key was used for a different request"})
 	}
-	c.note(replayed.Workspace, replayed.Credential)
+	c.note(answer.Workspace, answer.Credential)
 	c.request.Note(slog.Bool("replayed", true))
-	response := created(replayed.Response)
+	response := created([]byte(answer.Response))
 	response.Header = map[string]string{"Idempotent-Replayed": "true"}
 	return response, nil
 }

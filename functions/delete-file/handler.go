@@ -75,16 +75,16 @@ type deleted struct {
 func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 	e := h.lookUp(ctx, r)
 	return func(ctx context.Context, caller auth.Caller) (api.Response, error) {
-		if e.limitErr != nil {
-			return api.Response{}, e.limitErr
+		if e.limit.Err != nil {
+			return api.Response{}, e.limit.Err
 		}
-		header := rateHeaders(e.decision)
-		if !e.decision.Allowed {
+		header := rateHeaders(e.limit.Value)
+		if !e.limit.Value.Allowed {
 			return api.Response{}, api.RateLimited().With(header)
 		}
 		err := h.delete(ctx, r, caller, e)
 		if errors.Is(err, files.ErrNotFound) || errors.Is(err, auth.ErrNoWorkspace) {
-			return api.Response{}, api.NotFound().With(header).Because(e.named.Damage())
+			return api.Response{}, api.NotFound().With(header).Because(e.named.Value.Damage())
 		}
 		if err != nil {
 			return api.Response{}, err
@@ -100,10 +100,8 @@ func (h handler) prepare(ctx context.Context, r *api.Request) api.Act {
 // early is the parsed request with the results of lookUp.
 type early struct {
 	request
-	decision limits.Decision
-	limitErr error      // also for a rate that cannot be read
-	named    auth.Found // the workspace that the request names, if any
-	namedErr error
+	limit calls.Result[limits.Decision] // or the error of a rate that cannot be read
+	named calls.Result[auth.Found]      // the workspace that the request names, if any
 }
 
 // lookUp takes a slot of the limiter and, in parallel, looks up the named workspace, if
@@ -112,16 +110,17 @@ type early struct {
 func (h handler) lookUp(ctx context.Context, r *api.Request) early {
 	rate, err := rateOf(r)
 	if err != nil {
-		return early{limitErr: err}
+		return early{limit: calls.Result[limits.Decision]{Err: err}}
 	}
 	e := early{request: newRequest(r)}
 	calls.Together(ctx,
-		func(ctx context.Context) {
-			if e.possible && e.workspace != "" {
-				e.named, e.namedErr = h.workspaces.Find(ctx, e.workspace)
+		e.named.Of(func(ctx context.Context) (auth.Found, error) {
+			if !e.possible || e.workspace == "" {
+				return auth.Found{}, nil
 			}
-		},
-		func(ctx context.Context) { e.decision, e.limitErr = h.limiter.Take(ctx, string(r.Key()), rate) })
+			return h.workspaces.Find(ctx, e.workspace)
+		}),
+		e.limit.Of(func(ctx context.Context) (limits.Decision, error) { return h.limiter.Take(ctx, string(r.Key()), rate) }))
 	return e
 }
 
@@ -153,8 +152,8 @@ func (h handler) workspace(ctx context.Context, caller auth.Caller, e early) (id
 	if e.workspace == "" {
 		return h.workspaces.Default(ctx, caller)
 	}
-	if e.namedErr != nil {
-		return "", e.namedErr
+	if e.named.Err != nil {
+		return "", e.named.Err
 	}
-	return e.named.For(caller)
+	return e.named.Value.For(caller)
 }

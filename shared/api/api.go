@@ -129,19 +129,20 @@ func (h *handler) serve(ctx context.Context, r *Request) (response Response, err
 	if r.bearer, err = auth.ParseBearer(r.Header("Authorization")); err != nil {
 		return Response{}, rejected(err)
 	}
-	var act Act
+	var caller calls.Result[auth.Caller]
+	var act calls.Result[Act]
 	calls.Together(ctx,
-		func(ctx context.Context) { r.caller, err = h.keys.Verify(ctx, r.Key()) },
-		func(ctx context.Context) { act = h.op.Prepare(ctx, r) },
+		caller.Of(func(ctx context.Context) (auth.Caller, error) { return h.keys.Verify(ctx, r.Key()) }),
+		act.Of(func(ctx context.Context) (Act, error) { return h.op.Prepare(ctx, r), nil }),
 	)
-	if err != nil {
-		return Response{}, rejected(err)
+	if caller.Err != nil {
+		return Response{}, rejected(caller.Err)
 	}
-	r.known = true
+	r.caller, r.known = caller.Value, true
 	if h.op.StandardKeyError != nil && !r.caller.MayManage() {
 		return Response{}, h.op.StandardKeyError
 	}
-	return act(ctx, r.caller)
+	return act.Value(ctx, r.caller)
 }
 
 // rejected turns an authentication error into the error that the caller gets.

@@ -160,18 +160,17 @@ func (f *fixture) rewriteRow(change func(kit.Row)) {
 // response.
 func (f *fixture) createOnce(id byok.RequestID, response string) (replayed string) {
 	f.Helper()
-	earlier, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, fingerprint, []byte(response))
-	return f.replay(earlier, err)
+	answer, err := f.store.CreateOnce(f.Context(), f.newDraft(), id, fingerprint, []byte(response))
+	return f.replay(answer, err)
 }
 
-func (f *fixture) replay(earlier byok.Remembered, err error) string {
+func (f *fixture) replay(answer byok.Answer, err error) string {
 	f.Helper()
 	kit.Must(f, err)
-	replayed, same := earlier.Replay(fingerprint)
-	if same != earlier.Exists() || same != (replayed.Credential != "") || same != (replayed.Workspace != "") {
-		f.Errorf("Replay = %+v, %t", replayed, same)
+	if is := answer.Exists(); is != answer.IsFor(fingerprint) || is != (answer.Workspace != "") {
+		f.Errorf("%+v", answer)
 	}
-	return string(replayed.Response)
+	return answer.Response
 }
 
 // newRequest is the id of a new idempotent request.

@@ -35,8 +35,8 @@ type Store struct {
 	now         func() time.Time
 }
 
-// NewStore stores credentials in the credentials table, and records of idempotent
-// requests in the control table.
+// NewStore stores credentials in the credentials table, and the answers to
+// idempotent requests in the control table.
 func NewStore(db itemWriter, credentials, control string, sealer *seal.Sealer) *Store {
 	return &Store{db: db, credentials: credentials, control: control, sealer: sealer, now: time.Now}
 }
@@ -90,9 +90,9 @@ func (s *Store) put(d Draft) *types.Put {
 	}
 }
 
-// recordLife is how long the response to an idempotent request is kept: longer
-// than the 24 hours that infra/openapi.yaml promises.
-const recordLife = 25 * time.Hour
+// answerLife is how long the answer to an idempotent request is kept: longer than the 24
+// hours that infra/openapi.yaml promises.
+const answerLife = 25 * time.Hour
 
 // RequestID names one idempotent request: an idempotency key as one API key uses it.
 type RequestID string
@@ -113,131 +113,112 @@ func Fingerprint(derived []byte, feed func(hash io.Writer)) []byte {
 	return mac.Sum(nil)
 }
 
-// recordVersion is the version of the record's layout and of its fingerprint's input.
-const recordVersion = 2
+// answerVersion is the version of the stored answer's layout and of its fingerprint's input.
+const answerVersion = 2
 
-// record is the record of a request, in the control table under its id. The
-// response is the body of its 201, which contains no secret.
-type record struct {
-	PK          string         `dynamodbav:"pk"`
-	Version     int            `dynamodbav:"v"`
+// answerItem is an answer as stored, in the control table under the id of its request.
+type answerItem struct {
+	PK      string `dynamodbav:"pk"`
+	Version int    `dynamodbav:"v"`
+	Answer
+	Expires int64 `dynamodbav:"exp"` // Unix seconds
+}
+
+// Answer is the stored 201 of an idempotent request, and the credential that it names. It holds
+// no secret.
+type Answer struct {
 	Fingerprint []byte         `dynamodbav:"fingerprint"`
 	Workspace   ids.Workspace  `dynamodbav:"workspace"`
 	Credential  ids.Credential `dynamodbav:"credential"`
 	Response    string         `dynamodbav:"response"`
-	Expires     int64          `dynamodbav:"exp"` // Unix seconds
 }
 
-// Remembered is the record of an earlier request under the same id, if there is one.
-type Remembered struct{ record record }
+// Exists reports whether there is such an answer.
+func (a Answer) Exists() bool { return a.Credential != "" }
 
-// Exists reports whether there is such a record.
-func (m Remembered) Exists() bool { return m.record.PK != "" }
+// IsFor reports whether it answers the request with this fingerprint.
+func (a Answer) IsFor(fingerprint []byte) bool { return hmac.Equal(a.Fingerprint, fingerprint) }
 
-// Recall looks up an earlier request, strongly consistent.
-func (s *Store) Recall(ctx context.Context, id RequestID) (Remembered, error) {
-	out, err := s.db.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &s.control,
-		Key:            map[string]types.AttributeValue{"pk": calls.Text(string(id))},
-		ConsistentRead: aws.Bool(true),
-	})
+// FindAnswer looks up the answer to the request, strongly consistent.
+func (s *Store) FindAnswer(ctx context.Context, id RequestID) (Answer, error) {
+	item, err := calls.Get(ctx, s.db, s.control, map[string]types.AttributeValue{"pk": calls.Text(string(id))})
 	if err != nil {
-		return Remembered{}, fmt.Errorf("recalling an idempotent request: %w", err)
+		return Answer{}, fmt.Errorf("looking up the answer to an idempotent request: %w", err)
 	}
-	return s.decodeRecord(id, out.Item)
+	return s.decodeAnswer(item)
 }
 
-// decodeRecord decodes the record of the request. DynamoDB may keep an expired one
-// for days.
-func (s *Store) decodeRecord(id RequestID, item map[string]types.AttributeValue) (Remembered, error) {
+// decodeAnswer decodes the answer, if there is an item. DynamoDB may keep an expired one for
+// days.
+func (s *Store) decodeAnswer(item map[string]types.AttributeValue) (Answer, error) {
 	if item == nil {
-		return Remembered{}, nil
+		return Answer{}, nil
 	}
-	var r record
-	if err := attributevalue.UnmarshalMap(item, &r); err != nil || r.Version != recordVersion || r.PK != string(id) {
-		return Remembered{}, fmt.Errorf("%w idempotency record is unreadable", calls.ErrStored)
+	var stored answerItem
+	if err := attributevalue.UnmarshalMap(item, &stored); err != nil || stored.Version != answerVersion || !stored.Exists() {
+		return Answer{}, fmt.Errorf("%w answer to an idempotent request is damaged", calls.ErrStored)
 	}
-	if r.Expires <= s.now().Unix() {
-		return Remembered{}, nil
+	if stored.Expires <= s.now().Unix() {
+		return Answer{}, nil
 	}
-	return Remembered{r}, nil
+	return stored.Answer, nil
 }
 
-// Replayed is an earlier response and the credential that it names.
-type Replayed struct {
-	Workspace  ids.Workspace
-	Credential ids.Credential
-	Response   []byte
-}
-
-// Replay returns the earlier response. It returns none, and false, if the earlier request was
-// different.
-func (m Remembered) Replay(fingerprint []byte) (Replayed, bool) {
-	if !hmac.Equal(m.record.Fingerprint, fingerprint) {
-		return Replayed{}, false
-	}
-	return Replayed{Workspace: m.record.Workspace, Credential: m.record.Credential, Response: []byte(m.record.Response)}, true
-}
-
-// CreateOnce stores the draft and the record of its request, both or neither. If another
-// request under the same id was stored first, it stores nothing and returns that
-// request's record. After an error the credential may be stored; the same request again
-// finds it.
-func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Remembered, error) {
+// CreateOnce stores the draft and the answer to its request, both or neither. If another
+// request under the same id was stored first, it stores nothing and returns that request's
+// answer. After an error the credential may be stored; the same request again finds it.
+func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Answer, error) {
 	put := s.put(d)
+	own := Answer{Fingerprint: fingerprint, Workspace: d.Workspace, Credential: d.ID, Response: string(response)}
 	for attempt := 1; ; attempt++ {
 		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-			TransactItems: []types.TransactWriteItem{{Put: put}, {Put: s.remember(record{
-				PK: string(id), Fingerprint: fingerprint, Workspace: d.Workspace, Credential: d.ID, Response: string(response),
-			})}},
+			TransactItems:          []types.TransactWriteItem{{Put: put}, {Put: s.putAnswer(id, own)}},
 			ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
 		})
 		if err == nil {
-			return Remembered{}, nil
+			return Answer{}, nil
 		}
-		switch found, err := s.afterFailure(ctx, id, err); {
+		found, err := s.afterFailure(ctx, id, err)
+		if err == nil && !found.Exists() {
+			err = calls.Pause(ctx, attempt)
+		}
+		switch {
 		case err != nil:
-			return Remembered{}, fmt.Errorf("storing the credential and its request: %w", err)
-		case found.record.Credential == d.ID: // the response to an attempt of our own was lost
-			return Remembered{}, nil
+			return Answer{}, fmt.Errorf("storing the credential and its answer: %w", err)
+		case found.Credential == d.ID: // the response to an attempt of our own was lost
+			return Answer{}, nil
 		case found.Exists(): // another copy of the request was stored first
 			return found, nil
-		}
-		if err := calls.Pause(ctx, attempt); err != nil {
-			return Remembered{}, fmt.Errorf("storing the credential and its request: %w", err)
 		}
 	}
 }
 
-// remember is the conditional write of a record. It may replace an expired one.
-func (s *Store) remember(r record) *types.Put {
+// putAnswer is the conditional write of an answer. It may replace an expired one.
+func (s *Store) putAnswer(id RequestID, a Answer) *types.Put {
 	now := s.now()
-	r.Version, r.Expires = recordVersion, now.Add(recordLife).Unix()
 	return &types.Put{
-		TableName: &s.control, Item: calls.Encode(r),
+		TableName: &s.control, Item: calls.Encode(answerItem{PK: string(id), Version: answerVersion, Answer: a, Expires: now.Add(answerLife).Unix()}),
 		ConditionExpression: aws.String("attribute_not_exists(pk) OR exp <= :now"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":now": calls.Number(now.Unix()),
 		},
-		// If two requests write at once, the loser gets the winner's record with its
-		// error.
+		// If two requests write at once, the loser gets the winner's answer with its error.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
-// afterFailure finds out why the transaction failed. It returns the record that is stored
-// under the id, or no record if another attempt may succeed, or the error. If DynamoDB
-// names several reasons, the condition of the record, the second item, decides: it means
-// that there is a response.
-func (s *Store) afterFailure(ctx context.Context, id RequestID, failed error) (Remembered, error) {
+// afterFailure finds out why the transaction failed. It returns the answer that is stored
+// under the id, or none if another attempt may succeed, or the error. If DynamoDB names several
+// reasons, the condition of the answer, the second item, decides: it means that there is one.
+func (s *Store) afterFailure(ctx context.Context, id RequestID, failed error) (Answer, error) {
 	if found, unmet := calls.Unmet(failed, 1); unmet {
-		return s.decodeRecord(id, found)
+		return s.decodeAnswer(found)
 	}
 	why := calls.WhyCancelled(failed)
 	if why != calls.InConflict && why != calls.Throttled {
-		return Remembered{}, failed
+		return Answer{}, failed
 	}
-	found, err := s.Recall(ctx, id)
+	found, err := s.FindAnswer(ctx, id)
 	if err == nil && !found.Exists() && why == calls.Throttled {
 		err = failed // the SDK has repeated it already
 	}

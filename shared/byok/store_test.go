@@ -16,8 +16,8 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// DynamoDB may keep a record for days after it expired.
-func TestARecordExpiresAfter25Hours(t *testing.T) {
+// DynamoDB may keep an answer for days after it expired.
+func TestAnAnswerExpiresAfter25Hours(t *testing.T) {
 	f := newFixture(t)
 	id := newRequest()
 	_ = f.createOnce(id, "response 1")
@@ -27,7 +27,7 @@ func TestARecordExpiresAfter25Hours(t *testing.T) {
 		t.Errorf("before: %q", got)
 	}
 	*f.clock = expires
-	if recalled, created := f.replay(f.store.Recall(t.Context(), id)), f.createOnce(id, "response 3"); recalled != "" || created != "" {
+	if recalled, created := f.replay(f.store.FindAnswer(t.Context(), id)), f.createOnce(id, "response 3"); recalled != "" || created != "" {
 		t.Errorf("expired: recalled %q, created %q", recalled, created)
 	}
 }
@@ -43,9 +43,9 @@ func TestAnotherCallsResponseIsNoProof(t *testing.T) {
 	}
 }
 
-// An unreadable record may belong to this same request: it is neither replayed nor
+// A damaged answer may belong to this same request: it is neither replayed nor
 // overwritten, and storing is not tried again.
-func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
+func TestADamagedAnswerIsNeitherReplayedNorOverwritten(t *testing.T) {
 	f := newFixture(t)
 	for _, attribute := range []string{"v", "fingerprint"} {
 		id := newRequest()
@@ -53,7 +53,7 @@ func TestAnUnreadableRecordIsNeitherReplayedNorOverwritten(t *testing.T) {
 		kit.Rows{DB: f.db, Table: f.env.Tables.Control}.Set(t, kit.Key(string(id)), attribute, kit.Number("1"))
 		stored := len(f.stored())
 		for range 20 { // attributes are decoded in random order, up to the first error
-			if found, err := f.store.Recall(t.Context(), id); err == nil {
+			if found, err := f.store.FindAnswer(t.Context(), id); err == nil {
 				t.Fatalf("%s: recalled %+v", attribute, found)
 			}
 		}

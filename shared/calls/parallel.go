@@ -33,6 +33,17 @@ func (p Panic) Error() string {
 	return fmt.Sprintf("panic: %T", p.Value)
 }
 
+// Result is the result of a call that Together makes.
+type Result[T any] struct {
+	Value T
+	Err   error
+}
+
+// Of returns a function for Together that makes the call and fills the result.
+func (r *Result[T]) Of(call func(context.Context) (T, error)) func(context.Context) {
+	return func(ctx context.Context) { r.Value, r.Err = call(ctx) }
+}
+
 // Together runs fs in parallel and returns when all have returned. A panic in a branch
 // continues in the caller, as a Panic: so it stays the request's own. Nothing else runs calls
 // in parallel.
