@@ -214,7 +214,7 @@ func (c creation) refusal(owned auth.Owned, ownedErr, workspaceErr error) error 
 	case errors.Is(workspaceErr, auth.ErrNoWorkspace):
 		found = append(found, issues.Issue{Path: "/workspace_id", Reason: issues.Unknown,
 			Message: "must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"})
-		if errors.Is(workspaceErr, auth.ErrUnreadable) {
+		if errors.Is(workspaceErr, calls.ErrDamaged) {
 			cause = errors.Join(cause, workspaceErr)
 		}
 	}

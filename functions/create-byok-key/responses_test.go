@@ -163,7 +163,7 @@ func TestStoredRows(t *testing.T) {
 			{"access", kit.Key("workspace#"+string(workspace), "workspace"), post(least + `,"workspace_id":"` + string(workspace) + `"}`), "workspace " + string(workspace)},
 			{"access", kit.Key("key#"+string(hash), "key"), post(least + `,"allowed_api_key_hashes":["` + string(hash) + `"]}`), "key " + hash.Short()},
 			{"access", kit.Key("account#"+string(w.Tenant.ID), "account"), post(least + "}"), "account " + string(w.Tenant.ID)},
-			{"control", w.Rows(w.Outputs.Control).All(w.TB())[0], repeated, "idempotency record is unreadable"},
+			{"control", w.Rows(w.Outputs.Control).All(w.TB())[0], repeated, "answer to an idempotent request: unknown layout"},
 		} {
 			w.Unreadable(c.table, c.row, func() { ask("500", c.event, "stored "+c.text) })
 		}

@@ -14,6 +14,7 @@ import (
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 )
@@ -170,7 +171,7 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if found.Unread > 0 && !c.AllWorkspaces {
-		return fmt.Errorf("workspace %s: %w", at.Workspace, byok.ErrUnreadable)
+		return fmt.Errorf("workspace %s: %w", at.Workspace, calls.ErrDamaged)
 	}
 	listed := slices.DeleteFunc(found.Credentials, func(v byok.Credential) bool {
 		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State

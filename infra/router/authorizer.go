@@ -189,7 +189,7 @@ func refusalOf(err error) *refusal {
 		return &refusal{http.StatusForbidden, "no_workspace", nil}
 	case errors.Is(err, routing.ErrTooMany):
 		return &refusal{http.StatusUnprocessableEntity, "workspace_too_large", err}
-	case errors.Is(err, routing.ErrUnreadable):
+	case errors.Is(err, calls.ErrDamaged):
 		return &refusal{http.StatusUnprocessableEntity, "unreadable_row", err}
 	default:
 		return &refusal{http.StatusServiceUnavailable, "unavailable", err}

@@ -41,7 +41,7 @@ func (h *handler) record(ctx context.Context, r *Request, o outcome) {
 	if cause := causeOf(o.err); cause != nil {
 		level = slog.LevelError
 		attrs = append(attrs, slog.Attr{Key: "error", Value: calls.Describe(cause)})
-		if errors.Is(cause, calls.ErrStored) {
+		if errors.Is(cause, calls.ErrDamaged) {
 			attrs = append(attrs, slog.Bool("stored", true))
 		}
 		if p, ok := errors.AsType[calls.Panic](cause); ok {

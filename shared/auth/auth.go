@@ -65,10 +65,6 @@ func (r *Rejection) Unwrap() error { return r.Damage }
 // these.
 var ErrNoWorkspace = errors.New("no such workspace for this caller")
 
-// ErrUnreadable means that a stored account or workspace is damaged: it has a form that this
-// service never writes.
-var ErrUnreadable = errors.New("unreadable row")
-
 // Caller is a verified API key. Only Verify makes one, so a function that takes a
 // Caller runs only for a verified key.
 type Caller struct {

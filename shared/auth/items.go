@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -52,6 +53,18 @@ func workspaceAt(id ids.Workspace) primaryKey {
 	return primaryKey{workspacePrefix + string(id), workspaceSort}
 }
 
+// damage is the error for the row with this key, or nil if nothing is wrong with it.
+func (k primaryKey) damage(wrong error) error {
+	if wrong == nil {
+		return nil
+	}
+	kind, id, _ := strings.Cut(k.PK, "#")
+	if k.SK == keySort {
+		id = ids.KeyHash(id).Short()
+	}
+	return &calls.Damage{Kind: kind, ID: id, Wrong: wrong}
+}
+
 // attributes is the key in the form of the SDK.
 func (k primaryKey) attributes() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": calls.Text(k.PK), "sk": calls.Text(k.SK)}
@@ -94,6 +107,8 @@ type keyItem struct {
 	CreatedAt int64 `dynamodbav:"created_at"`
 }
 
+var errNoAccount = errors.New("no account")
+
 // check refuses a key that contradicts itself.
 func (k keyItem) check() error {
 	if err := k.header.check(); err != nil {
@@ -101,7 +116,7 @@ func (k keyItem) check() error {
 	}
 	switch {
 	case k.Account == "":
-		return errors.New("no account")
+		return errNoAccount
 	case k.Kind != Management && k.Kind != Standard:
 		return errors.New("unknown kind")
 	case k.Kind == Management && k.Workspace != "":
@@ -144,7 +159,7 @@ type workspaceItem struct {
 func (w workspaceItem) check() error {
 	switch {
 	case w.Account == "":
-		return errors.New("no account")
+		return errNoAccount
 	case w.DeletedAt != nil && *w.DeletedAt <= 0:
 		return errors.New("deleted before 1970")
 	}
@@ -212,7 +227,7 @@ type itemGetter interface {
 type lookup[T any] struct {
 	row    T
 	exists bool
-	damage error
+	damage error // a *calls.Damage
 }
 
 // get looks up the row, strongly consistent. A damaged row is no error.
@@ -221,8 +236,8 @@ func get[T interface{ check() error }](ctx context.Context, db itemGetter, table
 	if err != nil || item == nil {
 		return lookup[T]{}, err
 	}
-	row, damage := decode[T](item)
-	return lookup[T]{row, true, damage}, nil
+	row, wrong := decode[T](item)
+	return lookup[T]{row, true, at.damage(wrong)}, nil
 }
 
 // batchLimit is how many keys DynamoDB takes in one BatchGetItem.

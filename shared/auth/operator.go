@@ -80,7 +80,7 @@ func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, er
 	case !found.exists:
 		return accountItem{}, ErrNoAccount
 	case found.damage != nil:
-		return accountItem{}, fmt.Errorf("%w account %s: %w", calls.ErrStored, id, found.damage)
+		return accountItem{}, found.damage
 	}
 	return found.row, nil
 }

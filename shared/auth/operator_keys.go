@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -183,7 +184,7 @@ func (r *Registry) FindKey(ctx context.Context, hash ids.KeyHash) (SurveyedKey, 
 	if err != nil {
 		return SurveyedKey{}, err
 	}
-	return SurveyedKey{Key: found.row.key(found.damage), Account: found.row.Account}, nil
+	return SurveyedKey{Key: found.row.key(errors.Unwrap(found.damage)), Account: found.row.Account}, nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.
@@ -193,7 +194,7 @@ func (r *Registry) key(ctx context.Context, account ids.Account, hash ids.KeyHas
 	case err != nil:
 		return keyItem{}, err
 	case found.damage != nil:
-		return keyItem{}, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.damage)
+		return keyItem{}, found.damage
 	case found.row.Account != account:
 		return keyItem{}, ErrNoKey
 	}

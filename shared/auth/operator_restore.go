@@ -142,7 +142,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	case strings.HasPrefix(at.PK, workspacePrefix) && at.SK == workspaceSort:
 		row, damage := decode[workspaceItem](item)
 		if damage == nil && row.Next == nil {
-			damage = errors.New("no counters")
+			damage = errNoCounter
 		}
 		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, HasMade: row.Made != nil || row.MadeBytes != nil}
 		w.Damage = damage

@@ -62,7 +62,7 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 	case !found.exists, found.row.Account != account:
 		return Workspace{}, ErrNoWorkspace
 	case found.damage != nil:
-		return Workspace{}, fmt.Errorf("%w workspace %s: %w", calls.ErrStored, id, found.damage)
+		return Workspace{}, found.damage
 	}
 	workspace := found.row.workspace()
 	workspace.Default = id == owner.DefaultWorkspace
@@ -122,7 +122,7 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	case workspace.Account == "" || workspace.Account != account:
 		return ErrNoWorkspace
 	case damage != nil:
-		return fmt.Errorf("%w %s: %w", calls.ErrStored, workspace.PK, damage)
+		return workspace.damage(damage)
 	}
 	return ErrWorkspaceDeleted
 }

@@ -47,7 +47,7 @@ func NewPositions(db itemUpdater, table string, unknown Made) *Positions {
 
 // Next takes the provider's next position, from 0, for a credential of that size. It returns
 // ErrNoWorkspace if the workspace is not live or not the account's. If the row is damaged, its
-// own account gets ErrUnreadable, and another account an error that is both. After any other
+// own account gets a *calls.Damage, and another account an error that is both. After any other
 // error a position may be taken.
 func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids.Workspace, provider string, bytes int64) (Position, error) {
 	out, err := p.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -75,7 +75,7 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 	}
 	var row workspaceItem
 	if err := attributevalue.UnmarshalMap(out.Attributes, &row); err != nil || row.Next[provider] < 1 || row.Made == nil || row.MadeBytes == nil {
-		return Position{}, fmt.Errorf("%w workspace %s: unreadable counter", calls.ErrStored, workspace)
+		return Position{}, workspaceAt(workspace).damage(errNoCounter)
 	}
 	return Position{SortOrder: row.Next[provider] - 1, Made: Made{*row.Made, *row.MadeBytes}}, nil
 }
@@ -90,7 +90,9 @@ func (p *Positions) whyNot(ctx context.Context, account ids.Account, workspace i
 		err = fmt.Errorf("%w: %w", err, found.Damage())
 	}
 	if err == nil && found.row.Next == nil {
-		err = fmt.Errorf("%w workspace %s: %w: no counters", calls.ErrStored, workspace, ErrUnreadable)
+		err = workspaceAt(workspace).damage(errNoCounter)
 	}
 	return err
 }
+
+var errNoCounter = errors.New("no counters")

@@ -9,6 +9,7 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -67,7 +68,7 @@ func TestNoPosition(t *testing.T) {
 	} {
 		f.rows.Put(t, sound)
 		f.rows.Change(t, f.workspaceRow(), damage)
-		if _, err := f.next(positions, f.account); !errors.Is(err, auth.ErrUnreadable) || !strings.HasPrefix(err.Error(), "stored workspace "+string(f.workspace)) {
+		if _, err := f.next(positions, f.account); !errors.Is(err, calls.ErrDamaged) || !strings.HasPrefix(err.Error(), "stored workspace "+string(f.workspace)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

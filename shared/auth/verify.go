@@ -10,7 +10,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -37,7 +36,7 @@ func (v *Verifier) Verify(ctx context.Context, hash ids.KeyHash) (Caller, error)
 		return Caller{}, &Rejection{Reason: UnknownKey}
 	}
 	if found.damage != nil {
-		return Caller{}, &Rejection{Reason: UnknownKey, Damage: fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), found.damage)}
+		return Caller{}, &Rejection{Reason: UnknownKey, Damage: found.damage}
 	}
 	switch key := found.row; {
 	case *key.Disabled, key.Suspended:
@@ -83,15 +82,15 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.K
 	}
 	owned := Owned{Hashes: make(map[ids.KeyHash]bool, len(hashes))}
 	for _, item := range items {
-		hash := ids.KeyHash(strings.TrimPrefix(primaryKeyOf(item).PK, keyPrefix))
-		key, damage := decode[keyItem](item)
+		at := primaryKeyOf(item)
+		key, wrong := decode[keyItem](item)
 		switch {
 		case key.Account == "":
-			owned.Damage = errors.Join(owned.Damage, fmt.Errorf("%w key %s: no account", calls.ErrStored, hash.Short()))
-		case key.Account == account && damage != nil:
-			return Owned{}, fmt.Errorf("%w key %s: %w", calls.ErrStored, hash.Short(), damage)
+			owned.Damage = errors.Join(owned.Damage, at.damage(errNoAccount))
+		case key.Account == account && wrong != nil:
+			return Owned{}, at.damage(wrong)
 		case key.Account == account:
-			owned.Hashes[hash] = true
+			owned.Hashes[ids.KeyHash(strings.TrimPrefix(at.PK, keyPrefix))] = true
 		}
 	}
 	return owned, nil

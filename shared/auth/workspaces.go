@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -32,9 +31,6 @@ func (w *Workspaces) Find(ctx context.Context, id ids.Workspace) (Found, error) 
 	found, err := get[workspaceItem](ctx, w.db, w.table, workspaceAt(id))
 	if err != nil {
 		return Found{}, fmt.Errorf("looking up the workspace: %w", err)
-	}
-	if found.damage != nil {
-		found.damage = fmt.Errorf("%w workspace %s: %w: %w", calls.ErrStored, id, ErrUnreadable, found.damage)
 	}
 	return Found{found, id}, nil
 }
@@ -81,7 +77,7 @@ func (w *Workspaces) Default(ctx context.Context, c Caller) (ids.Workspace, erro
 		return "", fmt.Errorf("looking up the account: %w", err)
 	}
 	if found.damage != nil {
-		return "", fmt.Errorf("%w account %s: %w: %w", calls.ErrStored, c.account, ErrUnreadable, found.damage)
+		return "", found.damage
 	}
 	if found.row.DefaultWorkspace == "" {
 		return "", ErrNoWorkspace

@@ -2,6 +2,7 @@ package byok
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,10 +14,6 @@ import (
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
-
-// ErrUnreadable means that a stored credential has a layout or a primary key that this
-// service never writes.
-var ErrUnreadable = errors.New("the stored credential is unreadable or misplaced")
 
 const itemVersion = 1
 
@@ -102,6 +99,11 @@ func isWhole(attributes map[string]types.AttributeValue) bool {
 	}
 	_, ok := attributes["sort_order"].(*types.AttributeValueMemberN)
 	return ok
+}
+
+// damage is the error for a row that is not decoded, not sound or not whole.
+func (i item) damage() error {
+	return &calls.Damage{Kind: "credential", ID: strings.TrimPrefix(i.SK, sortKey("")), Wrong: errors.New("it is incomplete, of another form or misplaced, in " + strings.TrimSuffix(i.PK, "#"))}
 }
 
 func (i item) credential() Credential {

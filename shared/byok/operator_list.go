@@ -30,7 +30,7 @@ func (m *Manager) ReadSettings(ctx context.Context, account ids.Account, w ids.W
 }
 
 // List lists the credentials of the workspace by provider and sort order, including
-// incomplete ones. It returns ErrUnreadable if one cannot be decoded. A missing
+// incomplete ones. It returns a *calls.Damage if one cannot be decoded. A missing
 // workspace has none.
 func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, error) {
 	var all []row
@@ -42,8 +42,8 @@ func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, erro
 		}
 		all = append(all, decodeAll(page.Items)...)
 	}
-	if slices.ContainsFunc(all, func(r row) bool { return !r.decoded }) {
-		return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
+	if i := slices.IndexFunc(all, func(r row) bool { return !r.decoded }); i >= 0 {
+		return nil, all[i].damage()
 	}
 	return inOrder(all), nil
 }

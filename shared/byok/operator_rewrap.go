@@ -86,12 +86,12 @@ const (
 )
 
 // Rewrap moves one credential to the rewrapper's key, if it is unchanged since it
-// was read. If it returns ErrUnreadable or an error of the rewrapper, nothing
+// was read. If it returns a *calls.Damage or an error of the rewrapper, nothing
 // was written. After any other error the credential is under the old key or the
 // new one, complete either way, and Rewrap may be repeated.
 func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *seal.Rewrapper) (RewrapOutcome, error) {
 	if !old.row.isSound() {
-		return 0, ErrUnreadable
+		return 0, old.row.damage()
 	}
 	if old.KeyARN == rewrapper.To() {
 		return AlreadyThere, nil

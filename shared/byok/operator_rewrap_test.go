@@ -13,6 +13,7 @@ import (
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -132,13 +133,13 @@ func TestRewrapRefusesForgedRows(t *testing.T) {
 		change func(row kit.Row)
 		want   error
 	}{
-		"copied to another credential": {func(row kit.Row) { row["sk"] = kit.Text("credential#x") }, byok.ErrUnreadable},
+		"copied to another credential": {func(row kit.Row) { row["sk"] = kit.Text("credential#x") }, calls.ErrDamaged},
 		"as another credential":        {func(row kit.Row) { row["sk"], row["id"] = kit.Text("credential#x"), kit.Text("x") }, seal.ErrDataKey},
 		"as another account's":         {func(row kit.Row) { row["account"] = kit.Text("x") }, seal.ErrDataKey},
 		"under the attacker's key":     {nameAnotherKey, seal.ErrKey},
-		"of another version":           {func(row kit.Row) { row["v"] = kit.Number("2") }, byok.ErrUnreadable},
+		"of another version":           {func(row kit.Row) { row["v"] = kit.Number("2") }, calls.ErrDamaged},
 		"without a seal":               {func(row kit.Row) { delete(row, "seal") }, seal.ErrFormat},
-		"of another type":              {func(row kit.Row) { row["id"] = &types.AttributeValueMemberL{} }, byok.ErrUnreadable},
+		"of another type":              {func(row kit.Row) { row["id"] = &types.AttributeValueMemberL{} }, calls.ErrDamaged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

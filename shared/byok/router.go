@@ -23,9 +23,8 @@ const ReadTime = 2 * time.Second
 
 // ReadAll reads the credentials of a workspace with their sealed keys from the
 // credentials table, strongly consistent, in one Query and within ReadTime. If one page
-// does not hold them all, the error is ErrTooMany. If a row is incomplete or names another
-// place, the error is ErrUnreadable for the whole workspace: the row may hold a flag that
-// restricts the others.
+// does not hold them all, the error is ErrTooMany. If a row is damaged, the error is its
+// *calls.Damage for the whole workspace: the row may hold a flag that restricts the others.
 func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, account ids.Account, w ids.Workspace) ([]Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadTime)
 	defer cancel()
@@ -41,7 +40,7 @@ func ReadAll(ctx context.Context, db dynamodb.QueryAPIClient, table string, acco
 }
 
 // readPage reads the page that a query of the workspace finds. It returns ErrTooMany if there
-// are more, and ErrUnreadable if a row is not whole, or not of this workspace and account.
+// are more, and a *calls.Damage if a row is not whole, or not of this workspace and account.
 func readPage(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.QueryInput, account ids.Account, w ids.Workspace) ([]row, error) {
 	page, err := db.Query(ctx, in)
 	if err == nil && page.LastEvaluatedKey != nil {
@@ -53,7 +52,7 @@ func readPage(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 	rows := decodeAll(page.Items)
 	for _, row := range rows {
 		if !row.whole || !row.isSound() || row.Account != account || row.Workspace != w {
-			return nil, fmt.Errorf("workspace %s: %w", w, ErrUnreadable)
+			return nil, row.damage()
 		}
 	}
 	return rows, nil

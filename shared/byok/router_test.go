@@ -14,6 +14,7 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -81,7 +82,7 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 	} {
 		row := maps.Clone(sound)
 		maps.Copy(row, values)
-		check(what, row, byok.ErrUnreadable)
+		check(what, row, calls.ErrDamaged)
 	}
 	const list, flag = "*types.AttributeValueMemberL *types.AttributeValueMemberNULL", "*types.AttributeValueMemberBOOL"
 	harmless := map[string]string{ // the other types that such an attribute may have
@@ -96,7 +97,7 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		case slices.Contains(strings.Fields(types), fmt.Sprintf("%T", damaged.Value)):
 			check(damaged.String(), damaged.Row, nil)
 		default:
-			check(damaged.String(), damaged.Row, byok.ErrUnreadable)
+			check(damaged.String(), damaged.Row, calls.ErrDamaged)
 		}
 	}
 }

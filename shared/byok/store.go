@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -156,7 +157,7 @@ func (s *Store) decodeAnswer(item map[string]types.AttributeValue) (Answer, erro
 	}
 	var stored answerItem
 	if err := attributevalue.UnmarshalMap(item, &stored); err != nil || stored.Version != answerVersion || !stored.Exists() {
-		return Answer{}, fmt.Errorf("%w answer to an idempotent request is damaged", calls.ErrStored)
+		return Answer{}, &calls.Damage{Kind: "answer", ID: "to an idempotent request", Wrong: errors.New("unknown layout")}
 	}
 	if stored.Expires <= s.now().Unix() {
 		return Answer{}, nil

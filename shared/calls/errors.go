@@ -141,9 +141,23 @@ func WhyCancelled(err error) Cancellation {
 	return why
 }
 
-// ErrStored marks a damaged row, which an operator must look at. It begins the error's text:
-// "stored key 0a1b2c3d4e5f: unknown kind".
-var ErrStored = errors.New("stored")
+// Damage is the error for a damaged row: this service never writes it, and an operator must look
+// at it.
+type Damage struct {
+	Kind, ID string // what the row is, for example a key and the first digits of its hash
+	Wrong    error  // it contains no stored value
+}
+
+func (d *Damage) Error() string { return "stored " + d.Kind + " " + d.ID + ": " + d.Wrong.Error() }
+
+// Unwrap yields what is wrong.
+func (d *Damage) Unwrap() error { return d.Wrong }
+
+// Is makes every Damage an ErrDamaged.
+func (d *Damage) Is(target error) bool { return target == ErrDamaged }
+
+// ErrDamaged is every Damage, for errors.Is.
+var ErrDamaged = errors.New("a stored row is damaged")
 
 // ConditionFailed reports whether DynamoDB refused a single write because its condition
 // does not hold, and returns the stored item, if the write asked for it.

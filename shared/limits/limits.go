@@ -213,11 +213,11 @@ func arrival(item map[string]types.AttributeValue) (int64, error) {
 	}
 	stored, ok := item["tat"].(*types.AttributeValueMemberN)
 	if !ok {
-		return 0, fmt.Errorf("%w limiter item: no arrival time", calls.ErrStored)
+		return 0, &calls.Damage{Kind: "limiter", ID: "item", Wrong: errors.New("no arrival time")}
 	}
 	tat, err := strconv.ParseInt(stored.Value, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w limiter item: unreadable arrival time", calls.ErrStored)
+		return 0, &calls.Damage{Kind: "limiter", ID: "item", Wrong: errors.New("the arrival time is no number")}
 	}
 	return tat, nil
 }

@@ -155,10 +155,8 @@ func classify(err error) error {
 	_, rejected := errors.AsType[*auth.Rejection](err)
 	switch {
 	case rejected, errors.Is(err, ErrManagementKey), errors.Is(err, ErrNoWorkspace), errors.Is(err, ErrTooMany),
-		errors.Is(err, ErrUnreadable), errors.Is(err, ErrUnavailable):
+		errors.Is(err, calls.ErrDamaged), errors.Is(err, ErrUnavailable):
 		return err
-	case errors.Is(err, auth.ErrUnreadable), errors.Is(err, byok.ErrUnreadable):
-		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	default:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

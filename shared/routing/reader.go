@@ -26,10 +26,6 @@ var (
 	// ErrNoWorkspace means that the key's workspace is deleted, or that the key is
 	// bound to none and its account has no default: the request is refused.
 	ErrNoWorkspace = auth.ErrNoWorkspace
-	// ErrUnreadable means that the account, the workspace or one of its credentials is
-	// stored in a form that cannot be read. The unreadable row may forbid what the others
-	// allow, so there is no plan. A retry does not help.
-	ErrUnreadable = errors.New("a stored row is unreadable")
 	// ErrTooMany means that the workspace's credentials take more than one page of a Query,
 	// 1 MB. A retry does not help.
 	ErrTooMany = byok.ErrTooMany
@@ -221,8 +217,9 @@ type Reading struct {
 // reads the key, the workspace and its credentials strongly consistent, in parallel if it has
 // seen the key before, and opens nothing. It sets the request's APIKeyHash.
 //
-// The error is an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrUnreadable,
-// ErrTooMany or ErrUnavailable.
+// The error is an *auth.Rejection, ErrManagementKey, ErrNoWorkspace, ErrTooMany,
+// ErrUnavailable, or a *calls.Damage of the account, the workspace or one of its credentials: that
+// row may forbid what the others allow, so there is no plan, and a retry does not help.
 func (r *Reader) Read(ctx context.Context, hash ids.KeyHash, request Request) (*Reading, error) {
 	begun := time.Now()
 	read, err := r.look(ctx, hash)

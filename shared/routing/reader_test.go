@@ -15,6 +15,7 @@ import (
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 	"signalbox.dev/shared/seal"
@@ -155,11 +156,11 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		}, nil},
 		"moved": {func(f *fixture, c byok.Credential) {
 			f.change(t, c, func(row kit.Row) { row["account"] = other })
-		}, routing.ErrUnreadable},
+		}, calls.ErrDamaged},
 		"workspace damaged": {func(f *fixture, _ byok.Credential) {
 			key := kit.Key("workspace#"+string(f.workspace), "workspace")
 			kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", kit.Number("2"))
-		}, routing.ErrUnreadable},
+		}, calls.ErrDamaged},
 		"workspace deleted": {func(f *fixture, _ byok.Credential) { f.tenant.DeleteWorkspace(t, f.workspace) }, routing.ErrNoWorkspace},
 	} {
 		f := newFixture(t)

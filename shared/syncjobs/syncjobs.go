@@ -102,7 +102,7 @@ func (s *Store) Find(ctx context.Context, id ids.Job) (Found, error) {
 	}
 	row, damage := read(stored)
 	if damage != nil {
-		damage = fmt.Errorf("%w sync job %s: %w", calls.ErrStored, id, damage)
+		damage = &calls.Damage{Kind: "sync job", ID: string(id), Wrong: damage}
 	}
 	return Found{id, row, damage}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -61,7 +62,7 @@ func (s *Stack) Look(ctx context.Context, account ids.Account, workspace ids.Wor
 	}
 	for _, w := range workspaces {
 		stored, err := s.Credentials.List(ctx, w)
-		if errors.Is(err, byok.ErrUnreadable) {
+		if errors.Is(err, calls.ErrDamaged) {
 			found.Unread++
 			s.Warn(fmt.Sprintf("workspace %s has a credential that cannot be read, which hides the others: `admin restore check` names it", w))
 			continue

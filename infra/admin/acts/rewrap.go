@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -170,7 +171,7 @@ func (r *Rewrap) count(ctx context.Context, w byok.WrappedKey, outcome byok.Rewr
 	case err != nil:
 		r.result.failures++
 		r.result.Failed = append(r.result.Failed, RewrapFailure{w.Workspace, w.ID, Sentence(err, false)})
-		for _, own := range []error{byok.ErrUnreadable, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
+		for _, own := range []error{calls.ErrDamaged, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
 			if errors.Is(err, own) {
 				return nil
 			}
