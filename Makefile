@@ -73,7 +73,7 @@ router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provid
 	@exec infra/router/demo "$(STATE)" "$(or $(ROUTER_PORT),9100)" $(REAL)
 
 .PHONY: release
-release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v1.2.3)
+release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v0.1.0)
 	@infra/release/programs $(VERSION)
 
 ##@ Cloud:
