@@ -98,6 +98,9 @@ type Play struct {
 	// Judge judges the results so far and what is stored. It is called when all have ended,
 	// and again after the act was repeated.
 	Judge func(done []Done)
+	// Settled reports whether the storage is as a run without a fault leaves it. Nil means that
+	// this is not known. An act that ended like that run is then not repeated.
+	Settled func() bool
 }
 
 // Done is an act that ended.
@@ -380,6 +383,9 @@ func (p *player) once(v verdict, real bool) (got seen) {
 		play.Judge(done)
 		if *engines {
 			got.stored = w.dump()
+		}
+		if play.Settled != nil && v.at.Kind != "" && r.Text == p.plan.result && play.Settled() {
+			return
 		}
 		again, _ := w.run(&play.Act, nil, disturbance{})
 		if again.Text == play.Act.Failed {
