@@ -273,7 +273,9 @@ func (s Suite) Play(t *testing.T) {
 		if *first && said {
 			return
 		}
-		t.Run(c.Name, func(t *testing.T) { (&player{t: t, Case: c, retried: s.Retried, tried: tried, asides: map[string]plan{}}).play() })
+		t.Run(c.Name, func(t *testing.T) {
+			(&player{t: t, Case: c, retried: s.Retried, tried: tried, asides: map[string]plan{}}).play()
+		})
 	}
 	for _, o := range s.Overlaps {
 		if *first && said {

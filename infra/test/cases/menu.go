@@ -84,7 +84,9 @@ func (f *Fault) Refused() bool {
 }
 
 // isReason reports whether the fault is one of many reasons of the same error.
-func (f *Fault) isReason() bool { return strings.HasPrefix(f.Name, "cancelled") || strings.Contains(f.Name, " for ") }
+func (f *Fault) isReason() bool {
+	return strings.HasPrefix(f.Name, "cancelled") || strings.Contains(f.Name, " for ")
+}
 
 // OwnThrottle reports whether the fault throttles the item alone.
 func (f *Fault) OwnThrottle() bool { return strings.HasSuffix(f.Name, " for "+ofItem) }
