@@ -59,7 +59,7 @@ func coldStart(build func(*Environment) lambda.Handler, log *slog.Logger) (lambd
 // others. If the config has an HTTP client, all clients share it.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
 	config.Retryer = calls.Retryer
-	config.APIOptions = append([]func(*middleware.Stack) error{calls.Counted, calls.Whole}, config.APIOptions...)
+	config.APIOptions = append([]func(*middleware.Stack) error{calls.CountAttempts, calls.RefuseMalformed}, config.APIOptions...)
 	return &Environment{Log: log, config: config, client: newHTTPClient, getenv: getenv}
 }
 

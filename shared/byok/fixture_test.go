@@ -47,7 +47,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t, env: env, faulty: env.Config, faults: faults.Wrap(env.Config.HTTPClient),
 		db: dynamodb.NewFromConfig(env.Config), kms: kms.NewFromConfig(env.Config),
 		account: ids.New[ids.Account](), workspace: ids.New[ids.Workspace](), clock: new(time.Now()), keys: []string{env.KeyARN}}
-	f.faulty.HTTPClient, f.faulty.APIOptions = f.faults, []func(*middleware.Stack) error{calls.Whole} // as every client has it
+	f.faulty.HTTPClient, f.faulty.APIOptions = f.faults, []func(*middleware.Stack) error{calls.RefuseMalformed} // as every client has it
 	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.KeyARN)
 	f.store = byok.NewStore(db, env.Tables.Credentials, env.Tables.Control, sealer).At(func() time.Time { return *f.clock })
 	f.manager = byok.NewManager(db, env.Tables.Credentials).Hurried()

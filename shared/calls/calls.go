@@ -29,9 +29,9 @@ func Start(ctx context.Context) (context.Context, *Count) {
 // Made is how many calls were sent to AWS, retries included.
 func (c *Count) Made() int64 { return c.made.Load() }
 
-// Counted is an API option for SDK clients: it counts every attempt, since a retry is a
+// CountAttempts is an API option for SDK clients: it counts every attempt, since a retry is a
 // call too.
-func Counted(stack *middleware.Stack) error {
+func CountAttempts(stack *middleware.Stack) error {
 	count := middleware.FinalizeMiddlewareFunc("CountCalls",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			if c, ok := ctx.Value(countKey{}).(*Count); ok {

@@ -127,7 +127,7 @@ func TestCodes(t *testing.T) {
 // The two most common faults of a first deployment: the log says which.
 func TestNoCredentialsAndNoTable(t *testing.T) {
 	const marker = "sk-marker"
-	unsigned, missing := config(service{}, calls.Whole), config(service{status: 400, body: `{"__type":"ResourceNotFoundException"}`}, calls.Whole)
+	unsigned, missing := config(service{}, calls.RefuseMalformed), config(service{status: 400, body: `{"__type":"ResourceNotFoundException"}`}, calls.RefuseMalformed)
 	unsigned.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("a program wrote " + marker)
 	})
@@ -260,7 +260,7 @@ func batch(ctx context.Context, c aws.Config) error {
 }
 
 // Only a form of success that the service sends is accepted; an error is unchanged.
-func TestWhole(t *testing.T) {
+func TestMalformedResponsesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		call    func(context.Context, aws.Config) error
 		service service
@@ -299,7 +299,7 @@ func TestWhole(t *testing.T) {
 		"stored":                    {putObject, service{status: 200, body: ""}, ""},
 		"stored, another status":    {putObject, service{status: 204, body: ""}, "malformed_response"},
 	} {
-		err := c.call(t.Context(), config(c.service, calls.Whole))
+		err := c.call(t.Context(), config(c.service, calls.RefuseMalformed))
 		if got := calls.Code(err); got != c.code {
 			t.Errorf("%s: %v, code %q; want %q", name, err, got, c.code)
 		}
@@ -313,7 +313,7 @@ func TestWhole(t *testing.T) {
 func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		responses := []service{{status: 200, body: `{"Item":{"pk":{"S":"a"},`}, {status: 200, body: "{}"}}
-		c := retrying(calls.Whole, func(r *http.Request) (*http.Response, error) {
+		c := retrying(calls.RefuseMalformed, func(r *http.Request) (*http.Response, error) {
 			first := responses[0]
 			responses = responses[1:]
 			return first.Do(r)
@@ -332,7 +332,7 @@ func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
-		c := retrying(calls.Bounded(time.Second), func(r *http.Request) (*http.Response, error) {
+		c := retrying(calls.BoundAttempts(time.Second), func(r *http.Request) (*http.Response, error) {
 			if attempts++; attempts == 1 {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
@@ -346,7 +346,7 @@ func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 }
 
 func TestCallsOfARequestAreCounted(t *testing.T) {
-	c := config(service{status: 200, body: "{}"}, calls.Counted)
+	c := config(service{status: 200, body: "{}"}, calls.CountAttempts)
 	call := func(ctx context.Context) {
 		if err := getItem(ctx, c); err != nil {
 			t.Error(err)

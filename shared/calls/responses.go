@@ -22,9 +22,9 @@ import (
 // zero.
 var errMalformed = &smithy.DeserializationError{Err: errors.New("empty or malformed response")}
 
-// Whole is an API option for SDK clients: it refuses malformed responses. It may be given to
-// a client twice.
-func Whole(stack *middleware.Stack) error {
+// RefuseMalformed is an API option for SDK clients: it refuses malformed responses. It may be
+// given to a client twice.
+func RefuseMalformed(stack *middleware.Stack) error {
 	const id = "RefuseMalformedResponse"
 	if _, present := stack.Deserialize.Get(id); present {
 		return nil

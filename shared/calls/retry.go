@@ -52,9 +52,9 @@ func Retryer() aws.Retryer {
 	})
 }
 
-// Bounded is an API option for SDK clients: each attempt of a call ends after the
+// BoundAttempts is an API option for SDK clients: each attempt of a call ends after the
 // duration, and the next one may be made. The context bounds them all.
-func Bounded(attempt time.Duration) func(*middleware.Stack) error {
+func BoundAttempts(attempt time.Duration) func(*middleware.Stack) error {
 	bound := middleware.FinalizeMiddlewareFunc("BoundAttempts",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			bounded, cancel := context.WithTimeout(ctx, attempt)
@@ -129,9 +129,9 @@ func retryIf(applies func(error) bool) retry.IsErrorRetryable {
 	})
 }
 
-// Deciding returns the retryer with another decision whether the SDK retries a call that
+// DecideRetries returns the retryer with another decision whether the SDK retries a call that
 // failed with err. again is the retryer's own decision.
-func Deciding(of aws.Retryer, decide func(err error, again bool) bool) aws.Retryer {
+func DecideRetries(of aws.Retryer, decide func(err error, again bool) bool) aws.Retryer {
 	return retryer{of, decide}
 }
 

@@ -133,7 +133,7 @@ func (d *deletion) hide(ctx context.Context) (erased bool, err error) {
 // noteRepeats sets ResponseLost if the SDK retries: the first attempt may have been
 // applied. With a 503 S3 says that it was not.
 func (d *deletion) noteRepeats(o *s3.Options) {
-	o.Retryer = calls.Deciding(o.Retryer, func(err error, again bool) bool {
+	o.Retryer = calls.DecideRetries(o.Retryer, func(err error, again bool) bool {
 		response, answered := errors.AsType[*awshttp.ResponseError](err)
 		refused := answered && response.HTTPStatusCode() == http.StatusServiceUnavailable
 		d.receipt.ResponseLost = d.receipt.ResponseLost || again && !refused

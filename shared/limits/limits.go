@@ -203,7 +203,7 @@ func isOwnThrottle(err error) bool {
 // unlessThrottled keeps the SDK from repeating an update if its item is throttled: the
 // caller is refused, and each attempt would add to the load on the item's partition.
 func unlessThrottled(o *dynamodb.Options) {
-	o.Retryer = calls.Deciding(o.Retryer, func(err error, again bool) bool { return again && !isOwnThrottle(err) })
+	o.Retryer = calls.DecideRetries(o.Retryer, func(err error, again bool) bool { return again && !isOwnThrottle(err) })
 }
 
 // arrival reads tat. It is 0 if the item is gone: no passing request leaves 0.

@@ -60,7 +60,7 @@ type (
 
 func (o ownTables) rules(options *dynamodb.Options) {
 	options.Retryer = o.retryer
-	options.APIOptions = append(options.APIOptions, calls.Whole)
+	options.APIOptions = append(options.APIOptions, calls.RefuseMalformed)
 }
 
 func (o ownTables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -80,7 +80,7 @@ func (o ownTables) Query(ctx context.Context, in *dynamodb.QueryInput, options .
 func (o ownKMS) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...func(*kms.Options)) (*kms.DecryptOutput, error) {
 	return o.decrypter.Decrypt(ctx, in, append(options, func(options *kms.Options) {
 		options.Retryer = o.retryer
-		options.APIOptions = append(options.APIOptions, calls.Whole, calls.Bounded(lateAfter))
+		options.APIOptions = append(options.APIOptions, calls.RefuseMalformed, calls.BoundAttempts(lateAfter))
 	})...)
 }
 

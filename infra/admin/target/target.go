@@ -190,7 +190,7 @@ func (t *Target) ConnectLocal() error {
 	at.DynamoDB, at.KMS, at.S3 = stack.Endpoints.DynamoDB, stack.Endpoints.KMS, stack.Endpoints.S3
 	t.engines = map[string]string{"DynamoDB": at.DynamoDB, "KMS": at.KMS, "S3": at.S3}
 	t.Config = at.Config()
-	t.Config.HTTPClient, t.Config.Retryer, t.Config.APIOptions = httpClient(), calls.Retryer, []func(*middleware.Stack) error{calls.Whole}
+	t.Config.HTTPClient, t.Config.Retryer, t.Config.APIOptions = httpClient(), calls.Retryer, []func(*middleware.Stack) error{calls.RefuseMalformed}
 	return nil
 }
 
@@ -257,7 +257,7 @@ func (t *Target) ConnectStack(ctx context.Context, code func() (string, error)) 
 	if err != nil {
 		return fmt.Errorf("asking for %s in %s: %w", t.Name, c.Region, err)
 	}
-	c.APIOptions = append(c.APIOptions, calls.Whole)
+	c.APIOptions = append(c.APIOptions, calls.RefuseMalformed)
 	t.Config, t.Identity = c, callerARN(ctx, c)
 	t.Name += " in " + c.Region
 	outputs := map[string]string{}
