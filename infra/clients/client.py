@@ -10,14 +10,17 @@ It repeats requests by the rules of openapi.yaml, in "Repeating a request".
 
 import http.client
 import json
+import queue
 import random
 import re
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
 
 LARGEST = 1 << 20  # bytes of an answer
+LONGEST_TRY = 60  # seconds, from the look-up of the host to the last byte
 LONGEST_WAIT = 60  # seconds, whatever a Retry-After says
 
 
@@ -29,8 +32,12 @@ class Refused(Exception):
     """
 
     def __init__(self, status, error):
-        super().__init__(f"{status} {error.get('message')}: {error.get('metadata')}")
-        self.status, self.metadata = status, error.get("metadata") or {}
+        super().__init__(status, error)
+        found = error.get("metadata")
+        self.status, self.metadata = status, found if isinstance(found, dict) else {}
+
+    def __str__(self):
+        return f"{self.status} {self.args[1]}"[:2000]
 
 
 class GaveUp(Exception):
@@ -42,9 +49,10 @@ class GaveUp(Exception):
 class Client:
     def __init__(self, url, key, sleep=time.sleep):
         """Raises ValueError for http to another machine: the key would cross in clear text."""
-        self.url, self.key, self.sleep = url.rstrip("/"), key, sleep
-        if not re.match(r"https://|http://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)", url):
-            raise ValueError("the base URL begins with https://")
+        self.url, self.key, self.sleep = str(url).rstrip("/"), key, sleep
+        host = r"(https://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])|http://(localhost|127\.0\.0\.1|\[::1\]))"
+        if not re.fullmatch(host + r"(:[0-9]{1,5})?(/[!-~]*)?", self.url) or re.search(r"[?#]", self.url):
+            raise ValueError("the base URL begins with https://, and has no user, blank, ? or #")
 
     def get_sync_job(self, job):
         return self._call("GET", f"/scim/sync-jobs/{checked(job)}")["data"]
@@ -62,24 +70,33 @@ class Client:
 
     def _call(self, method, path, body=None, idempotency_key=None):
         headers = {"Authorization": f"Bearer {printable(self.key, 'API key')}"}
-        if body is not None:
+        data = None
+        if method == "POST":
             headers |= {"Content-Type": "application/json", "Idempotency-Key": printable(idempotency_key, "idempotency key")}
-        data = None if body is None else json.dumps(body).encode()
+            try:
+                data = json.dumps(body, allow_nan=False).encode()
+            except (TypeError, ValueError, RecursionError):
+                raise ValueError("the credential has something that JSON has not") from None
+        # The API repeats no secret: an answer with one is another's, and its text is not shown.
+        secrets = [text for text in (self.key, body.get("key") if isinstance(body, dict) else "") if len(str(text)) > 15]
         unknown = False  # whether an earlier try may have had its effect
         for pause in (1, 2, 4, 8, 16, None):
             request = urllib.request.Request(self.url + path, data, headers, method=method)
             cause = None
             try:
                 status, answered, text = send(request)
-            except (OSError, http.client.HTTPException) as error:
-                status, cause = 0, error
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                status, answered, text = 0, {}, b""
+                cause = error if isinstance(error, OSError) else type(error).__name__  # its text is the server's
                 if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
                     break
-            if status == (201 if method == "POST" else 200) and (answer := whole(method, text)):
+            if status == (201 if method == "POST" else 200) and (answer := whole(method, path, text)):
                 return answer
+            error = member(text, "error")
+            ours = error.get("code") == status and not any(str(secret) in str(error) for secret in secrets)
             if status == 429 or status == 0 or status >= 500:
-                unknown = unknown or status != 429
-            elif (error := member(text, "error")).get("code") != status or status == 404 and "x-amzn-ErrorType" in answered:
+                unknown = unknown or status != 429 or not ours
+            elif not ours or status < 400 or status == 404 and "x-amzn-ErrorType" in answered:
                 cause = "this is no answer of the API: look at the base URL and at proxies"
                 break
             elif status == 404 and method == "DELETE":
@@ -102,16 +119,18 @@ class Client:
 def checked(identifier):
     """Returns an id for a URL. Our ids have these characters only; another one would make
     another request."""
-    if identifier is None or not re.fullmatch("[A-Za-z0-9_-]+", str(identifier)):
+    text = str(identifier)
+    if identifier is None or not re.fullmatch("[A-Za-z0-9_-]+", text):
         raise ValueError("an id has letters, digits, _ and - only")
-    return identifier
+    return text
 
 
 def printable(text, name):
     """Returns a header's value. An error does not show it."""
-    if text is None or not re.fullmatch("[!-~]+", str(text)):
-        raise ValueError(f"the {name} is empty or has a blank, a line break or another unprintable character")
-    return text
+    value = str(text)
+    if text is None or isinstance(text, bytes) or not re.fullmatch("[!-~]+", value):
+        raise ValueError(f"the {name} is no text, empty, or has a blank, a line break or another unprintable character")
+    return value
 
 
 class Unprocessed(urllib.request.HTTPErrorProcessor):
@@ -125,19 +144,44 @@ class Unprocessed(urllib.request.HTTPErrorProcessor):
 
 
 def send(request):
-    """Returns status, headers and body. It raises OSError or HTTPException without an answer."""
-    with urllib.request.build_opener(Unprocessed).open(request, timeout=35) as answer:
+    """Returns status, headers and body. It raises OSError, HTTPException or ValueError without
+    an answer. A thread of its own, because a socket's time-out begins anew with each byte."""
+    ends = queue.SimpleQueue()
+
+    def exchange():
+        try:
+            ends.put(received(request))
+        except Exception as error:
+            ends.put(error)
+
+    threading.Thread(target=exchange, daemon=True).start()
+    try:
+        end = ends.get(timeout=LONGEST_TRY)
+    except queue.Empty:
+        raise TimeoutError(f"no answer within {LONGEST_TRY} seconds") from None
+    if isinstance(end, Exception):
+        raise end
+    return end
+
+
+def received(request):
+    # A proxy of the environment gets https alone: by http it would read the key.
+    proxies = {scheme: proxy for scheme, proxy in urllib.request.getproxies().items() if scheme == "https"}
+    opener = urllib.request.build_opener(Unprocessed, urllib.request.ProxyHandler(proxies))
+    with opener.open(request, timeout=35) as answer:
         text = answer.read(LARGEST)
         if answer.length:
             raise http.client.IncompleteRead(text, answer.length)
         return answer.status, answer.headers, text
 
 
-def whole(method, text):
-    """Returns a result that has its operation's form, else None."""
+def whole(method, path, text):
+    """Returns a result that has its operation's form and the id of the path, else None."""
+    asked = path.partition("?")[0].rpartition("/")[2]
     if method == "DELETE":
-        return {"deleted": True} if parsed(text).get("type") == "file_deleted" else None
-    return parsed(text) if "id" in member(text, "data") else None
+        return {"deleted": True} if parsed(text).get("type") == "file_deleted" and parsed(text).get("id") == asked else None
+    found = member(text, "data").get("id")
+    return parsed(text) if isinstance(found, str) and found and (method == "POST" or found == asked.lower()) else None
 
 
 def member(text, name):

@@ -3,11 +3,14 @@ Standard input is the demo account's demo.json."""
 
 import http.server
 import json
+import os
+import pickle
 import socketserver
 import ssl
 import sys
 import threading
 import time
+import traceback
 import unittest
 import unittest.mock
 import urllib.error
@@ -101,7 +104,7 @@ class TestClient(unittest.TestCase):
         self.assertGreaterEqual(self.slept[0], 1)
 
 
-FILE, JOB, WORKSPACE = "file_a", str(uuid.uuid4()), str(uuid.uuid4())
+FILE, JOB, KEY = "file_a", str(uuid.uuid4()), "sbx_" + "mark" * 10 + "mar"
 CALLS = {
     "GET": lambda api: api.get_sync_job(JOB),
     "POST": lambda api: api.create_byok_key(CREDENTIAL, "once"),
@@ -119,6 +122,7 @@ def error(status, **metadata):
     return json.dumps({"error": {"code": status, "message": "x", "metadata": metadata}}).encode()
 
 
+DRIP = bytearray()  # an answer without an end
 DELETED = raw(200, json.dumps({"id": FILE, "type": "file_deleted"}).encode())
 HTML = b"<html>Sign in</html>"
 # What a server that is not ours, or a network, answers; which calls; what they end in; after how many tries.
@@ -137,6 +141,15 @@ HOSTILE = [
     (b"", CALLS, GaveUp, 6),
     (b"SSH-2.0-x\r\n", CALLS, GaveUp, 6),
     (raw(500) + DELETED, {"DELETE"}, GaveUp, 6),
+    *((raw(status, error(status)), CALLS, GaveUp, 1) for status in (200, 201, 302)),
+    (raw(200, json.dumps({"data": {"id": str(uuid.uuid4())}}).encode()), {"GET"}, GaveUp, 1),
+    (DELETED.replace(b"file_a", b"file_b"), {"DELETE"}, GaveUp, 1),
+    (raw(201, b'{"data":{"id":null}}'), {"POST"}, GaveUp, 1),
+    (b"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc", CALLS, GaveUp, 6),
+    (raw(401, error(401, reason=f"Bearer {KEY}")), CALLS, GaveUp, 1),
+    (raw(400, error(400, issues=[CREDENTIAL])), {"POST"}, GaveUp, 1),
+    (f"Bearer {KEY}\r\n".encode(), CALLS, GaveUp, 6),
+    (raw(401, b'{"error":{"code":401,"message":"\\u001b[2J","metadata":["no"]}}'), CALLS, Refused, 1),
 ]
 
 
@@ -154,15 +167,19 @@ class TestHostile(unittest.TestCase):
                     size = int(line.split()[1]) if line.lower().startswith(b"content-length:") else size
                 self.rfile.read(size)
                 answer = test.answers.pop(0) if len(test.answers) > 1 else test.answers[0]
+                while answer is DRIP and not test.ended.wait(0.01):
+                    self.wfile.write(b"HTTP/1.1 100 x\r\n\r\n")
                 self.wfile.write(answer.replace(b"{self}", test.url.encode()))
 
+        self.ended = threading.Event()
         self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Server)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
+        self.addCleanup(self.ended.set)
         self.asked, self.slept, self.answers = [], [], [b""]
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/api/v1"
-        self.api = Client(self.url + "/", "key", self.slept.append)
+        self.api = Client(self.url + "/", KEY, self.slept.append)
 
     def test_an_answer_that_is_not_ours(self):
         for answer, methods, end, tries in HOSTILE:
@@ -173,7 +190,11 @@ class TestHostile(unittest.TestCase):
                     if end is False:
                         self.assertIs(CALLS[method](self.api), False)
                     else:
-                        self.assertRaises(end, CALLS[method], self.api)
+                        with self.assertRaises(end) as ended:
+                            CALLS[method](self.api)
+                        pickle.loads(pickle.dumps(ended.exception))
+                        shown = "".join(traceback.format_exception(ended.exception))
+                        self.assertFalse(any(text in shown for text in (KEY, CREDENTIAL["key"], "\x1b")), shown)
                     self.assertEqual(len(self.asked), tries, self.asked)
                     self.assertFalse(any("stolen" in path for path in self.asked))
 
@@ -188,13 +209,43 @@ class TestHostile(unittest.TestCase):
         self.answers = [b"", raw(401, error(401, reason="disabled"))]
         self.assertRaises(GaveUp, CALLS["POST"], self.api)
 
+    def test_a_429_of_another_server_may_have_had_an_effect(self):
+        self.answers = [raw(429, HTML), raw(400, error(400))]
+        self.assertRaises(Refused, CALLS["POST"], self.api)
+        self.assertEqual(len(self.asked), 3)
+
+    def test_an_answer_that_never_ends(self):
+        self.answers = [DRIP]
+        with unittest.mock.patch.object(client, "LONGEST_TRY", 0.1), self.assertRaises(GaveUp) as gave_up:
+            CALLS["POST"](self.api)
+        self.assertIsInstance(gave_up.exception.__cause__, TimeoutError)
+
+    def test_http_uses_no_proxy(self):
+        self.answers = [DELETED]
+        with unittest.mock.patch.dict(os.environ, {"http_proxy": "http://127.0.0.1:1"}):
+            self.assertTrue(self.api.delete_file(FILE))
+
+    def test_arguments_that_are_no_texts(self):
+        self.answers = [raw(401, error(401))]
+        self.assertRaises(Refused, self.api.create_byok_key, CREDENTIAL, uuid.uuid4())
+        self.assertRaises(Refused, self.api.get_sync_job, uuid.UUID(JOB))
+        self.assertEqual(self.asked, ["/api/v1/byok", f"/api/v1/scim/sync-jobs/{JOB}"])
+        deep = []
+        for _ in range(100000):
+            deep = [deep]
+        for wrong in (float("nan"), b"sk", {(1,): 1}, deep):
+            self.assertRaises(ValueError, self.api.create_byok_key, {"key": wrong}, "once")
+        self.assertRaises(ValueError, self.api.create_byok_key, CREDENTIAL, b"once")
+        self.assertRaises(ValueError, self.api.delete_file, b"file_a")
+        self.assertEqual(len(self.asked), 2)
+
     def test_arguments(self):
         for wrong in ("file_a?workspace_id=W", "../../byok", "a b", "a#b", "a/b", "a%2fb", "", "file_a\n", "\u0661"):
             for call in (self.api.get_sync_job, self.api.delete_file, lambda workspace: self.api.delete_file(FILE, workspace)):
                 self.assertRaises(ValueError, call, wrong)
         self.assertRaises(ValueError, self.api.delete_file, None)
         self.assertRaises(ValueError, self.api.create_byok_key, CREDENTIAL, None)
-        for url in ("http://example.com/api/v1", "example.com/api/v1", "ftp://example.com/api/v1", "http://localhost:1@example.com/"):
+        for url in ("http://example.com/api/v1", "example.com/api/v1", "ftp://example.com/api/v1", "http://localhost:1@example.com/", "https://", "https://user:password@example.com", "https://example.com\n", "https://example.com:x", "https://example.com/?a=", None, b"https://example.com"):
             self.assertRaises(ValueError, Client, url, "key")
         for secret in ("xmarx\n", "", "xmar x", "xmar\u00e9"):
             self.api.key = secret
