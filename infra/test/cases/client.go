@@ -266,7 +266,7 @@ func (c *client) faultOf(a attempt) *Fault {
 }
 
 // manyAttempts is how many attempts meet a fault that stays, before the time of the act is up.
-const manyAttempts = 20
+const manyAttempts = 8
 
 // beforeSending holds a call of the round in which another act runs. It returns false if the act
 // has ended.

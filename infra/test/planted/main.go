@@ -233,7 +233,7 @@ func twice(ctx context.Context, root, folder, binary string, arguments ...string
 		command.Dir = filepath.Join(root, folder)
 		out, err := command.CombinedOutput()
 		test := failedTest.FindSubmatch(out)
-		if err == nil || test == nil || bytes.Contains(out, []byte("panic: ")) {
+		if err == nil || test == nil || bytes.Contains(out, []byte("\npanic: ")) {
 			return ""
 		}
 		seen = folder + " " + string(test[1])
