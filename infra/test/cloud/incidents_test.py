@@ -1,4 +1,4 @@
-"""Every alarm fires at its incidents and at no other log line. The dashboard and the saved queries show what exists.
+"""Every alarm fires at its incidents and at no other log line. The saved queries show what exists.
 
 infra/test/contract/log-lines.json has the functions' lines, which infra/test/contract records. The
 gateway's lines follow the template's format; Lambda's and EventBridge's lines, and the names and dimensions of
@@ -67,9 +67,6 @@ AUDIT = {f"audit of {name}": {n: v for n, v in line.items() if n not in OF_REQUE
 FIELDS = {name for line in [*FUNCTIONS.values(), *AUDIT.values()] for name in line} | {
     before + name for folder, before in (("functions", ""), ("shared/api", ""), ("shared/calls", "error."))
     for path in (ROOT / folder).rglob("*.go") for name in re.findall(r'slog\.\w+\("(\w+)"', path.read_text())}
-# AWS's metrics, as its documentation names them.
-AWS = {"AWS/Lambda": "ConcurrentExecutions Duration Errors Invocations Throttles", "AWS/ApiGateway": "4XXError 5XXError Count Latency",
-       "AWS/DynamoDB": "ConsumedReadCapacityUnits ConsumedWriteCapacityUnits ReadThrottleEvents WriteThrottleEvents"}
 
 COMPARE = {"=": fnmatch.fnmatchcase, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 
@@ -118,23 +115,19 @@ MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlar
 
 
 # The part of the query language of CloudWatch Logs that the template uses.
-FIELD, TEXT = r"(?<!\w)@?[a-z]\w*(?:\.\w+)*", r"""(?:"[^"]*"|'[^']*')"""
-TERM = rf"(?:ispresent\(({FIELD})\)|({FIELD}) (?:= ({TEXT})|>= (\d+)|in \[([\d, ]+)\]))"
-CALL = rf"(?:count|latest|sum)\((?:\*|{FIELD})\) as \w+"
+FIELD, TEXT = r"(?<!\w)@?[a-z]\w*(?:\.\w+)*", r'"[^"]*"'
+TERM = rf"({FIELD}) (?:= ({TEXT})|in \[([\d, ]+)\])"
+CALL = rf"(?:count|latest)\((?:\*|{FIELD})\) as \w+"
 COMMANDS = {
-    "SOURCE": TEXT, "fields": rf"{FIELD}(, {FIELD})*", "filter": rf"{TERM}( (and|or) {TERM})*", "limit": r"\d+",
-    "sort": rf"{FIELD} (asc|desc)", "stats": rf"{CALL}(, {CALL})* by ({FIELD}(, {FIELD})*|bin\(\d+m\))",
+    "fields": rf"{FIELD}(, {FIELD})*", "filter": rf"{TERM}( (and|or) {TERM})*", "limit": r"\d+",
+    "sort": rf"{FIELD} (asc|desc)", "stats": rf"{CALL}(, {CALL})* by {FIELD}(, {FIELD})*",
 }
-WORDS = {"and", "asc", "as", "bin", "by", "count", "desc", "in", "ispresent", "latest", "or", "sum"}
+WORDS = {"and", "asc", "as", "by", "count", "desc", "in", "latest", "or"}
 
 
 def holds(term: str, line: dict) -> bool:
     """Whether a term of a filter is true. PUT … stands for a value that a person writes there."""
-    present, field, text, least, numbers = re.fullmatch(TERM, term).groups()
-    if present:
-        return present in line
-    if least:
-        return line.get(field, 0) >= int(least)
+    field, text, numbers = re.fullmatch(TERM, term).groups()
     if numbers:
         return line.get(field) in json.loads(f"[{numbers}]")
     return field in line if text[1:].startswith("PUT ") else line.get(field) == text[1:-1]
@@ -148,9 +141,9 @@ def shown(query: str, lines: dict[str, dict]) -> set[str]:
         assert re.fullmatch(COMMANDS[verb], rest), f"not understood: {command}"
         made |= set(re.findall(r" as (\w+)", rest))
         unknown = {f for f in re.findall(FIELD, re.sub(TEXT, "", rest)) if f[0] != "@"} - FIELDS - made - WORDS
-        assert verb == "SOURCE" or not unknown, f"no line has {unknown}"
+        assert not unknown, f"no line has {unknown}"
         if verb == "filter":
-            for _, field, _, _, numbers in re.findall(TERM, rest):
+            for field, _, numbers in re.findall(TERM, rest):
                 assert set(json.loads(f"[{numbers}]")) <= {line.get(field) for line in FUNCTIONS.values()}, f"no line has {field} in [{numbers}]"
             names = {n for n in names if any(all(holds(t, lines[n]) for t in either.split(" and ")) for either in rest.split(" or "))}
     return names
@@ -266,20 +259,3 @@ class Incidents(unittest.TestCase):
             self.assertLessEqual(set(query["LogGroupNames"]), set(found), name)
             self.assertEqual({group for group, names in found.items() if names}, {group for group in query["LogGroupNames"] if found[group]}, name)
             self.assertTrue(any(found.values()), name)
-
-    def test_the_dashboard_shows_what_exists(self):
-        own = {(made["MetricNamespace"], made["MetricName"], frozenset()) for (made,) in (
-            f["MetricTransformations"] for f in map(self.stack.properties, self.stack.of_type("AWS::Logs::MetricFilter"))) if "Dimensions" not in made}
-        known = own.union(*(
-            self.published(metric, of)
-            for kind, namespace in (("AWS::Lambda::Function", "AWS/Lambda"), ("AWS::DynamoDB::Table", "AWS/DynamoDB")) for of in self.stack.of_type(kind) for metric in AWS[namespace].split()
-        ), *(self.published(metric, "Api") for metric in AWS["AWS/ApiGateway"].split()))
-        for widget in json.loads(self.stack.properties("Dashboard")["DashboardBody"])["widgets"]:
-            row, properties = [], widget["properties"]
-            for metric in properties.get("metrics", []):
-                names = [part for part in metric if isinstance(part, str)]
-                row = row[:len(row) - len(names) + 1] + names[1:] if names[0] == "..." else [row[i] if part == "." else part for i, part in enumerate(names)]
-                self.assertIn((row[0], row[1], frozenset(zip(row[2::2], row[3::2]))), known, properties["title"])
-            if "query" in properties:
-                groups = re.findall(r"SOURCE '(.*?)'", properties["query"])
-                self.assertTrue(all(shown(properties["query"], self.lines[group]) for group in groups), properties["title"])
