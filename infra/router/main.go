@@ -67,12 +67,18 @@ const (
 	idleTime     = 5 * time.Minute
 	shutdownTime = 10 * time.Second
 	maxHeaders   = 64 << 10
+
+	commands = "ready, names-key, check ROUTER.YAML ENVOY.YAML, and document -provider P [-model M] < FILE"
 )
 
 func main() {
 	file := flag.String("config", "router.yaml", "the configuration file")
 	wait := flag.Duration("wait", 0, "how long the command ready waits")
 	shown := flag.Bool("version", false, "show the version")
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "Usage: router [FLAG …] [COMMAND]. Without a command it serves. The commands are "+commands+".\nFlags:")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // a core dump would hold keys; less is always allowed
 	if *shown {
@@ -95,7 +101,7 @@ func main() {
 	case args[0] == "document":
 		err = showDocument(ctx, *file, args[1:], os.Stdin, os.Stdout)
 	default:
-		err = errors.New("no such command: there are ready, names-key, check ROUTER.YAML ENVOY.YAML, and document -provider P [-model M] < FILE")
+		err = errors.New("no such command: there are " + commands)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "router:", err)
