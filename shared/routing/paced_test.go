@@ -51,25 +51,6 @@ func TestSharedReadsBeginAfterTheirRequests(t *testing.T) {
 	})
 }
 
-// A serial caller waits for nobody, and other keys do not wait for it.
-func TestALoneReadBeginsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		shared := newPaced(make(slots, mostReads), func(_ context.Context, key string) (string, error) {
-			time.Sleep(time.Millisecond)
-			return key, nil
-		})
-		began := time.Now()
-		for n, key := range []string{"a", "a", "b", "a"} {
-			if got, err := shared.get(t.Context(), key); got != key || err != nil {
-				t.Errorf("got %q, %v", got, err)
-			}
-			if d := time.Since(began); d != time.Duration(n+1)*time.Millisecond {
-				t.Errorf("after request %d: %v", n, d)
-			}
-		}
-	})
-}
-
 // After a read for several requests, the next one begins 4 ms after that one began. So it
 // does after a read that hangs.
 func TestReadsForManyArePaced(t *testing.T) {
@@ -105,14 +86,14 @@ func TestReadsForManyArePaced(t *testing.T) {
 }
 
 // After its burst an account consumes 1,000 read units a second, however many requests and
-// workspaces it has. Others do not wait.
+// workspaces it has. A serial caller, of another account, waits for nobody.
 func TestAnAccountHasABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const cost, seconds = 245, 10
 		used := map[ids.Account]int{}
 		var mu sync.Mutex
 		shared := newPaidPaced(make(slots, mostReads), func(_ context.Context, w ownedWorkspace, paid charge) (string, error) {
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(time.Millisecond)
 			units := 1
 			if w.account == "large" {
 				units = cost
@@ -133,7 +114,7 @@ func TestAnAccountHasABudget(t *testing.T) {
 			group.Go(func() {
 				for time.Now().Before(end) {
 					began := time.Now()
-					if _, err := shared.get(t.Context(), of); err != nil || of.account == "small" && time.Since(began) > 10*time.Millisecond {
+					if _, err := shared.get(t.Context(), of); err != nil || of.account == "small" && time.Since(began) > time.Millisecond {
 						t.Errorf("%s: %v after %v", of.account, err, time.Since(began))
 					}
 				}
@@ -144,7 +125,7 @@ func TestAnAccountHasABudget(t *testing.T) {
 		if n := used["large"]; n < seconds*1000 || n > (seconds+1)*1000+6*cost {
 			t.Errorf("%d read units in %d seconds", n, seconds)
 		}
-		if n := used["small"]; n < 100*seconds {
+		if n := used["small"]; n < 1000*seconds {
 			t.Errorf("the other account made %d reads", n)
 		}
 	})
