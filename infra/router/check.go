@@ -42,21 +42,15 @@ func (c config) checkEnvoy(envoy any) error {
 	var all problems
 	listeners, clusters, opens := valuesOf(envoy, "listeners"), valuesOf(envoy, "clusters"), with(envoy, "path_prefix", "/open")
 	received := valuesOf(valuesOf(opens, "allowed_upstream_headers"), "exact")
-	gets := func(header string) bool { return slices.Contains(received, any(header)) }
 	crossing := strings.Fields(strings.Join(listInLua.FindStringSubmatch(fmt.Sprint(valuesOf(valuesOf(envoy, "metadata"), "headers"))), " "))
-	sendsDocuments := gets("x-signalbox-host") && len(with(valuesOf(envoy, "routes"), "name", "x-signalbox-host")) > 0 && len(with(opens, "key", "x-signalbox-documents")) > 0
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		p := c.Providers[name]
 		header := strings.ToLower(p.Header)
 		all.addIf(len(with(clusters, "name", name)) == 0, "no cluster has the name %s", name)
-		all.addIf(!gets(header), "allowed_upstream_headers of /open lacks %s, the header of %s", header, name)
+		all.addIf(!slices.Contains(received, any(header)), "allowed_upstream_headers of /open lacks %s, the header of %s", header, name)
 		all.addIf(slices.Contains(crossing, header), "to_provider has %s: a client's own would reach %s", header, name)
-		all.addIf(len(p.Paths) > 0 && !gets("x-signalbox-path"), "allowed_upstream_headers of /open lacks x-signalbox-path, for the paths of %s", name)
-		all.addIf(p.Document != nil && !sendsDocuments, "documents of %s need x-signalbox-host in /open's headers and in a route, and x-signalbox-documents in headers_to_add", name)
+		all.addIf(p.Document != nil && len(with(opens, "key", "x-signalbox-documents")) == 0, "headers_to_add of /open lacks x-signalbox-documents, for the documents of %s", name)
 	}
-	all.addIf(!gets("x-signalbox-provider"), "allowed_upstream_headers of /open lacks x-signalbox-provider")
-	user := strings.ToLower(c.UserIDHeader)
-	all.addIf(user != "" && !slices.Contains(valuesOf(valuesOf(envoy, "allowed_headers"), "exact"), any(user)), "allowed_headers of /plan lacks %s, the user_id_header", user)
 	at := with(clusters, "name", "signalbox_authorizer")
 	addresses := valuesOf(valuesOf(at, "pipe"), "path")
 	for _, address := range valuesOf(at, "socket_address") {

@@ -20,8 +20,6 @@
 //	GET  /ready   200 once both tables were read; `router ready` asks it.
 //	GET  /metrics for Prometheus.
 //
-// Another method at /plan is a 404 with a reason, after the API key's check.
-//
 // A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help
 // only after a 503. Any refusal ends the caller's request: only a provider's response moves on
 // to the next step (routing.MovesOn). Responses name the account, the workspace and the
@@ -29,9 +27,6 @@
 //
 // It remembers no plan: the plan's name contains it, signed with a key that all authorizers
 // share. So a router may ask another one, or the same one after a restart.
-//
-// The log lines have the router's X-Request-Id. Envoy's breaker, times the Envoys that share
-// an authorizer, must leave 16 of max_connections for /ready and /metrics.
 //
 // It listens on this machine only, because a client that reaches it with an API key gets
 // provider keys. It trusts the router to send the caller's own API key, to count the

@@ -379,10 +379,7 @@ var hosts = map[string]host{
 	foreignHost:                {"azure", azurePath, true},
 	privateHost:                {"azure", azurePath, true},
 	"api.anthropic.com":        {"anthropic", chat, false},
-	"api.fireworks.ai":         {"fireworks", "/inference/v1/chat/completions", false},
-	"us.api.fireworks.ai":      {"fireworks", "/inference/v1/chat/completions", true},
 	"bedrock-runtime.us-east-1.amazonaws.com":    {"amazon-bedrock", "/openai/v1/chat/completions", false},
-	"bedrock-runtime.eu-central-1.amazonaws.com": {"amazon-bedrock", "/openai/v1/chat/completions", true},
 }
 
 // The header in which each provider takes its key, unless it is Authorization.
