@@ -95,7 +95,7 @@ class Client:
             error = member(text, "error")
             ours = error.get("code") == status and not any(str(secret) in str(error) for secret in secrets)
             if status == 429 or status == 0 or status >= 500:
-                unknown = unknown or status != 429 or not ours
+                unknown = method != "GET" and (unknown or status != 429 or not ours)
             elif not ours or status < 400 or status == 404 and "x-amzn-ErrorType" in answered:
                 cause = "this is no answer of the API: look at the base URL and at proxies"
                 break
