@@ -48,7 +48,7 @@ type accountView struct {
 }
 
 func (c accountCreate) Run(ctx context.Context, s *session) error {
-	account, workspace, err := s.registry.CreateAccount(ctx, c.Name)
+	account, workspace, err := s.Registry.CreateAccount(ctx, c.Name)
 	s.Audit(ctx, "account.create", err, []any{"account", account, "workspace", workspace})
 	if err != nil {
 		return err

@@ -158,7 +158,7 @@ func limits(c byok.Settings) string {
 func (c credentialList) Run(ctx context.Context, s *session) error {
 	at := search{Account: c.Account, Workspace: c.Workspace}
 	if !c.AllWorkspaces {
-		workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
+		workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 		if err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 				return err
 			}
 		}
-		err = s.credentials.Disable(ctx, found.Workspace, found.ID)
+		err = s.Credentials.Disable(ctx, found.Workspace, found.ID)
 	}
 	return c.report(ctx, s, step{action: "credential.disable", state: "disabled", needless: found.Disabled}, found, err)
 }
@@ -214,7 +214,7 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
 	found, err := c.findForChange(ctx, s)
 	if err == nil {
-		err = s.credentials.Enable(ctx, found.Workspace, found.ID)
+		err = s.Credentials.Enable(ctx, found.Workspace, found.ID)
 	}
 	isRead := found.CreatedAt.Unix() > 0 // an unreadable one has no time
 	return c.report(ctx, s, step{action: "credential.enable", state: "active", needless: isRead && !found.Disabled}, found, err)
@@ -228,7 +228,7 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 		if err := c.confirm(ctx, s, "removes "+named("credential", found.Name, string(found.ID))+" and its sealed key for good", found.Name, string(found.ID)); err != nil {
 			return err
 		}
-		err = s.credentials.Delete(ctx, found.Workspace, found.ID)
+		err = s.Credentials.Delete(ctx, found.Workspace, found.ID)
 	}
 	return c.report(ctx, s, step{action: "credential.delete", state: "deleted"}, found, err)
 }
@@ -247,7 +247,7 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 		}
 	}
 	if err == nil {
-		moved, err = s.credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID)
+		moved, err = s.Credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID)
 	}
 	s.Audit(ctx, "credential.supersede", err, []any{"account", old.Account, "workspace", old.Workspace,
 		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New))})
@@ -270,14 +270,14 @@ func (c oneCredential) report(ctx context.Context, s *session, to step, found by
 // damage of other rows must not prevent a revocation.
 func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens bool, warning string) {
 	const unknown = "it is not known whether requests may use a shared endpoint afterwards: "
-	w, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
+	w, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err != nil {
 		return false, unknown + acts.Sentence(err, true)
 	}
 	if !w.DeletedAt.IsZero() {
 		return false, "" // a router refuses every request of the workspace
 	}
-	stored, err := s.credentials.List(ctx, w.ID)
+	stored, err := s.Credentials.List(ctx, w.ID)
 	if err != nil {
 		return false, unknown + acts.Sentence(err, true)
 	}

@@ -48,7 +48,7 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if c.ID == "" {
 		c.ID = ids.NewFile()
 	}
-	workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
+	workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err == nil {
 		err = c.upload(ctx, s, workspace)
 	}
@@ -68,20 +68,20 @@ func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) e
 		if err != nil {
 			return fmt.Errorf("reading standard input: %w", err)
 		}
-		return s.files.Upload(ctx, to.ID, c.ID, bytes.NewReader(content), c.ContentType)
+		return s.Files.Upload(ctx, to.ID, c.ID, bytes.NewReader(content), c.ContentType)
 	}
 	file, err := os.Open(c.Path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	return s.files.Upload(ctx, to.ID, c.ID, file, c.ContentType)
+	return s.Files.Upload(ctx, to.ID, c.ID, file, c.ContentType)
 }
 
 // undo deletes the file again if its workspace was deleted during the upload: if a purge
 // ended before the upload, nothing else would remove the file.
 func (c fileUpload) undo(ctx context.Context, s *session, to ids.Workspace) error {
-	now, err := s.registry.FindWorkspace(ctx, c.Account, to)
+	now, err := s.Registry.FindWorkspace(ctx, c.Account, to)
 	if err != nil || now.DeletedAt.IsZero() {
 		return err
 	}
@@ -92,11 +92,11 @@ func (c fileUpload) undo(ctx context.Context, s *session, to ids.Workspace) erro
 }
 
 func (c fileList) Run(ctx context.Context, s *session) error {
-	workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
+	workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err != nil {
 		return err
 	}
-	found, err := s.files.List(ctx, workspace.ID)
+	found, err := s.Files.List(ctx, workspace.ID)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (c fileList) Run(ctx context.Context, s *session) error {
 
 func (c fileDelete) Run(ctx context.Context, s *session) error {
 	var receipt files.Receipt
-	workspace, err := s.registry.FindWorkspace(ctx, c.Account, c.Workspace)
+	workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err == nil {
 		effect := fmt.Sprintf("removes every version of %s of workspace %s for good", c.ID, workspace.ID)
 		if err := c.confirm(ctx, s, effect, string(c.ID)); err != nil {

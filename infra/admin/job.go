@@ -74,7 +74,7 @@ type changedJob struct {
 
 func (c jobCreate) Run(ctx context.Context, s *session) error {
 	var id ids.Job
-	err := s.registry.CheckAccount(ctx, c.Account)
+	err := s.Registry.CheckAccount(ctx, c.Account)
 	if err == nil {
 		id, err = s.jobWriter.Create(ctx, c.Account)
 	}
@@ -135,7 +135,7 @@ func viewJob(j syncjobs.Listed) jobView {
 
 func (c jobList) Run(ctx context.Context, s *session) error {
 	if c.Account != "" {
-		if err := s.registry.CheckAccount(ctx, c.Account); err != nil {
+		if err := s.Registry.CheckAccount(ctx, c.Account); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	if output.IsDiscarded(s.stdout) {
 		return acts.UsageError("standard output is closed or discarded, so nobody would see the key: no key was made")
 	}
-	token, key, err := s.registry.CreateKey(ctx, auth.NewKey{
+	token, key, err := s.Registry.CreateKey(ctx, auth.NewKey{
 		Account: c.Account, Workspace: c.Workspace, Kind: c.Kind, Name: c.Name, ExpiresAt: end,
 	})
 	s.Audit(ctx, "key.create", err, []any{"account", c.Account, "workspace", c.Workspace, "kind", c.Kind, "key", key.Hash})
@@ -78,7 +78,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 // unseen deletes a key that could not be shown, because nobody can use it.
 func (c keyCreate) unseen(ctx context.Context, s *session, hash ids.KeyHash, shown error) error {
 	ctx = acts.Watched(ctx)
-	err := s.registry.DeleteKey(ctx, c.Account, hash)
+	err := s.Registry.DeleteKey(ctx, c.Account, hash)
 	s.Audit(ctx, "key.delete", err, []any{"account", c.Account, "key", hash})
 	if err != nil {
 		return fmt.Errorf("the key could not be shown (%w), and deleting it failed (%w): delete key %s", shown, err, hash.Short())
@@ -119,7 +119,7 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 		one, ctx := oneKey{c.keySearch, hash}, acts.Watched(ctx)
 		key, err := one.find(ctx, s)
 		if err == nil {
-			err = s.registry.DisableKey(ctx, key.Account, key.Hash)
+			err = s.Registry.DisableKey(ctx, key.Account, key.Hash)
 		}
 		err = one.report(ctx, s, step{action: "key.disable", state: "disabled", needless: key.Disabled}, key, err)
 		if err == nil {
@@ -155,7 +155,7 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 func (c keyEnable) Run(ctx context.Context, s *session) error {
 	key, err := c.find(ctx, s)
 	if err == nil {
-		err = s.registry.EnableKey(ctx, key.Account, key.Hash)
+		err = s.Registry.EnableKey(ctx, key.Account, key.Hash)
 	}
 	state := "active"
 	if key.Suspended {
@@ -189,7 +189,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
 	key := auth.SurveyedKey{Key: auth.Key{Hash: ids.KeyHash(c.Hash)}, Account: c.Account}
 	changed := 0
-	_, err := s.registry.FindKey(ctx, key.Hash)
+	_, err := s.Registry.FindKey(ctx, key.Hash)
 	if errors.Is(err, auth.ErrNoKey) {
 		changed, err = s.Unlist(ctx, key)
 	}
@@ -233,7 +233,7 @@ func (c keySearch) where() string {
 
 // get returns the key, or ErrNoKey. A key whose row names no account is in every account.
 func (c keySearch) get(ctx context.Context, s *session, hash ids.KeyHash) (auth.SurveyedKey, error) {
-	key, err := s.registry.FindKey(ctx, hash)
+	key, err := s.Registry.FindKey(ctx, hash)
 	isOthers := key.Account != "" && c.Account != "" && key.Account != c.Account
 	if errors.Is(err, auth.ErrNoKey) || err == nil && isOthers {
 		return auth.SurveyedKey{}, c.absent()
@@ -273,7 +273,7 @@ func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
 		}), nil
 	}
-	listed, err := s.registry.ListKeys(ctx, c.Account)
+	listed, err := s.Registry.ListKeys(ctx, c.Account)
 	for _, key := range listed {
 		keys = append(keys, auth.SurveyedKey{Key: key, Account: c.Account})
 	}
@@ -403,7 +403,7 @@ func stateOf(k auth.Key, now time.Time) keyState {
 }
 
 func (c keyList) Run(ctx context.Context, s *session) error {
-	keys, err := s.registry.ListKeys(ctx, c.Account)
+	keys, err := s.Registry.ListKeys(ctx, c.Account)
 	if err != nil {
 		return err
 	}

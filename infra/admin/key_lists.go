@@ -66,7 +66,7 @@ func (c keyReplace) findOld(ctx context.Context, s *session, account ids.Account
 	if !errors.Is(err, auth.ErrNoKey) || len(hash) < arguments.HashLength {
 		return oldKey{hash: found.Hash}, err
 	}
-	switch _, lookup := s.registry.FindKey(ctx, hash); {
+	switch _, lookup := s.Registry.FindKey(ctx, hash); {
 	case errors.Is(lookup, auth.ErrNoKey):
 		return oldKey{hash: hash, deleted: true}, nil
 	case lookup != nil:
@@ -85,7 +85,7 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if err != nil {
 		return "it is not known which credentials allow this key: " + acts.Sentence(err, true)
 	}
-	keys, _ := s.registry.ListKeys(ctx, key.Account) // without them it warns of every list
+	keys, _ := s.Registry.ListKeys(ctx, key.Account) // without them it warns of every list
 	younger, _ := acts.Split(keys, func(k auth.Key) bool {
 		return k.Hash != key.Hash && !k.CreatedAt.Before(key.CreatedAt) && stateOf(k, s.now()) == active
 	})

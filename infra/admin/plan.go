@@ -86,7 +86,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 		}
 		c.APIKeyHash, planned = arguments.HashPrefix(key.Hash), key.Workspace
 	}
-	workspace, err := s.registry.FindWorkspace(ctx, c.Account, planned)
+	workspace, err := s.Registry.FindWorkspace(ctx, c.Account, planned)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if !workspace.DeletedAt.IsZero() {
 		return fmt.Errorf("%w: a router refuses every request for it", auth.ErrWorkspaceDeleted)
 	}
-	stored, err := s.credentials.ReadSettings(ctx, c.Account, workspace.ID)
+	stored, err := s.Credentials.ReadSettings(ctx, c.Account, workspace.ID)
 	if err != nil {
 		return err
 	}

@@ -27,15 +27,12 @@ type session struct {
 	*app
 	acts.Stack
 
-	registry    *auth.Registry
 	jobs        *syncjobs.Store
 	jobWriter   *syncjobs.Writer
 	jobLister   *syncjobs.Lister
-	credentials *byok.Manager
 	wrappedKeys *byok.WrappedKeys
 	kms         *kms.Client
 	target      *target.Target
-	files       *files.Manager
 	fileStore   *files.Store
 	out         output.Writer
 
@@ -52,15 +49,12 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 	db, bucket := awsclients.DynamoDB(t.Config), awsclients.S3(t.Config)
 	s := &session{
 		app:         a,
-		registry:    auth.NewRegistry(db, t.Outputs.AccessTableName),
 		jobs:        syncjobs.NewStore(db, t.Outputs.SyncJobsTableName),
 		jobWriter:   syncjobs.NewWriter(db, t.Outputs.SyncJobsTableName),
 		jobLister:   syncjobs.NewLister(db, t.Outputs.SyncJobsTableName),
-		credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
 		wrappedKeys: byok.NewWrappedKeys(db, t.Outputs.CredentialsTableName),
 		kms:         awsclients.KMS(t.Config),
 		target:      t,
-		files:       files.NewManager(bucket, t.Outputs.FilesBucketName),
 		fileStore:   files.NewStore(bucket, t.Outputs.FilesBucketName),
 		who:         []any{"user", "unknown", "target", t.Name},
 		auditFile:   auditFile,
@@ -71,7 +65,8 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 	s.out.Note = s.Note
 	s.Stack = acts.Stack{
 		Journal: s, DB: db, AccessTable: t.Outputs.AccessTableName, CredentialsTable: t.Outputs.CredentialsTableName,
-		Registry: s.registry, Credentials: s.credentials, Files: s.files,
+		Registry: auth.NewRegistry(db, t.Outputs.AccessTableName), Credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
+		Files: files.NewManager(bucket, t.Outputs.FilesBucketName),
 	}
 	if u, err := user.Current(); err == nil {
 		s.who[1] = u.Username

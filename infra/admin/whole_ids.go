@@ -32,7 +32,7 @@ func (s *session) completeIDs(ctx context.Context, command *kong.Context) error 
 	}
 	_, err = completeID(command, auth.ErrNoWorkspace, func() ([]ids.Workspace, error) {
 		if account != "" {
-			return s.registry.ListWorkspaceIDs(ctx, account)
+			return s.Registry.ListWorkspaceIDs(ctx, account)
 		}
 		survey, err := s.ReadAccess(ctx)
 		if err != nil {

@@ -78,12 +78,12 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 }
 
 func (c workspaceCreate) Run(ctx context.Context, s *session) error {
-	id, err := s.registry.CreateWorkspace(ctx, c.Account, c.Name)
+	id, err := s.Registry.CreateWorkspace(ctx, c.Account, c.Name)
 	return s.finish(ctx, "workspace.create", err, result{changed{string(id), "live"}, string(id)}, "account", c.Account, "workspace", id)
 }
 
 func (c workspaceList) Run(ctx context.Context, s *session) error {
-	found, err := s.registry.ListWorkspaces(ctx, c.Account)
+	found, err := s.Registry.ListWorkspaces(ctx, c.Account)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 }
 
 func (c workspaceShow) Run(ctx context.Context, s *session) error {
-	found, err := s.registry.FindWorkspace(ctx, c.Account, c.ID)
+	found, err := s.Registry.FindWorkspace(ctx, c.Account, c.ID)
 	if err != nil {
 		return err
 	}
@@ -99,16 +99,16 @@ func (c workspaceShow) Run(ctx context.Context, s *session) error {
 }
 
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
-	_, err := s.registry.FindWorkspace(ctx, c.Account, c.ID) // the write's condition does not see every damage
+	_, err := s.Registry.FindWorkspace(ctx, c.Account, c.ID) // the write's condition does not see every damage
 	if err == nil {
-		err = s.registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
+		err = s.Registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
 	}
 	return s.finish(ctx, "workspace.default", err, result{changed{string(c.ID), "default"}, string(c.ID) + " is the default workspace now."},
 		"account", c.Account, "workspace", c.ID)
 }
 
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
-	if _, err := c.ask(ctx, s, "workspace.delete", "deletes %s and disables every key bound to it", s.registry.FindWorkspace); err != nil {
+	if _, err := c.ask(ctx, s, "workspace.delete", "deletes %s and disables every key bound to it", s.Registry.FindWorkspace); err != nil {
 		return err
 	}
 	if err := s.DeleteWorkspace(ctx, c.Account, c.ID); err != nil {
@@ -161,7 +161,7 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 }
 
 func (c workspaceErase) Run(ctx context.Context, s *session) error {
-	if _, err := c.ask(ctx, s, "workspace.erase", "removes for good %s, its credentials, its files and every key bound to it", s.registry.FindWorkspace); err != nil {
+	if _, err := c.ask(ctx, s, "workspace.erase", "removes for good %s, its credentials, its files and every key bound to it", s.Registry.FindWorkspace); err != nil {
 		return err
 	}
 	removed, err := s.EraseWorkspace(ctx, s.clock(), c.Account, c.ID)
@@ -181,15 +181,15 @@ func (c workspacePurge) preview(ctx context.Context, s *session) error {
 	if _, err := s.FindDeleted(ctx, c.Account, c.ID); err != nil {
 		return err
 	}
-	credentials, err := s.credentials.List(ctx, c.ID)
+	credentials, err := s.Credentials.List(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	stored, err := s.files.Versions(ctx, c.ID)
+	stored, err := s.Files.Versions(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	uploads, err := s.files.Uploads(ctx, c.ID)
+	uploads, err := s.Files.Uploads(ctx, c.ID)
 	if err != nil {
 		return err
 	}

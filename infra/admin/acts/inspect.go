@@ -31,46 +31,11 @@ type Finding struct {
 	Remedy   string // the name of a repair, or advice
 	Outcome  string // of the repair, after it was tried
 
-	repair func(context.Context, *auth.Registry) error
+	repair repair // of ByRepair
 }
 
 // repair is one conditional write or transaction. The deletion of a workspace is several.
-type repair struct {
-	name string // in audit lines
-	run  func(context.Context, *auth.Registry) error
-}
-
-func disableKey(account ids.Account, hash ids.KeyHash) repair {
-	return repair{"key.disable", func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, account, hash) }}
-}
-
-func suspendKey(account ids.Account, hash ids.KeyHash) repair {
-	return repair{"key.suspend", func(ctx context.Context, r *auth.Registry) error { return r.SuspendKey(ctx, account, hash, true) }}
-}
-
-func suspendAccount(id ids.Account) repair {
-	return repair{"account.disable", func(ctx context.Context, r *auth.Registry) error { return r.SuspendAccount(ctx, id, true) }}
-}
-
-func deleteWorkspace(account ids.Account, id ids.Workspace) repair {
-	return repair{"workspace.delete", func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, account, id) }}
-}
-
-func clearDefault(account ids.Account, workspace ids.Workspace) repair {
-	return repair{"workspace.default.clear", func(ctx context.Context, r *auth.Registry) error { return r.ClearDefault(ctx, account, workspace) }}
-}
-
-func addToList(entry auth.ItemKey) repair {
-	return repair{"list.add", func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, entry) }}
-}
-
-func raiseCounter(id ids.Workspace, provider string, next int64) repair {
-	return repair{"counter.raise", func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) }}
-}
-
-func forgetMade(id ids.Workspace) repair {
-	return repair{"counter.forget", func(ctx context.Context, r *auth.Registry) error { return r.ForgetMade(ctx, id) }}
-}
+type repair func(context.Context, *auth.Registry) error
 
 // CountBy counts the findings by who mends them.
 func CountBy(found []Finding) map[string]int {
@@ -135,9 +100,9 @@ func (i *inspection) leave(kind, id string, account ids.Account, problem, advice
 	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: account, Problem: problem, By: ByOperator, Remedy: advice})
 }
 
-// plan adds a finding that a repair mends.
-func (i *inspection) plan(kind, id string, account ids.Account, problem string, by repair) {
-	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: account, Problem: problem, By: ByRepair, Remedy: by.name, repair: by.run})
+// plan adds a finding that a repair mends. Audit lines name the remedy.
+func (i *inspection) plan(kind, id string, account ids.Account, problem, remedy string, run repair) {
+	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: account, Problem: problem, By: ByRepair, Remedy: remedy, repair: run})
 }
 
 // inspectKeys plans to disable every enabled key that one of the tables does not show enabled
@@ -153,7 +118,8 @@ func (i *inspection) inspectKeys() {
 			why = i.changed(key)
 		}
 		if why != "" && !key.Disabled {
-			i.plan("key", string(hash), key.Account, "enabled, but "+why, disableKey(key.Account, hash))
+			i.plan("key", string(hash), key.Account, "enabled, but "+why, "key.disable",
+				func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) })
 		}
 		account, exists := i.Access.Accounts[key.Account]
 		const repeat = "repeat admin account disable, or enable"
@@ -163,7 +129,8 @@ func (i *inspection) inspectKeys() {
 		case !i.restoring && key.Suspended && exists && account.Damage == nil && !account.Suspended:
 			i.leave("key", string(hash), key.Account, "suspended, but its account is not", repeat)
 		case !key.Suspended && (i.before.Keys[hash].Suspended || account.Suspended || i.before.Accounts[key.Account].Suspended):
-			i.plan("key", string(hash), key.Account, "not suspended, but its account is", suspendKey(key.Account, hash))
+			i.plan("key", string(hash), key.Account, "not suspended, but its account is", "key.suspend",
+				func(ctx context.Context, r *auth.Registry) error { return r.SuspendKey(ctx, key.Account, hash, true) })
 		}
 	}
 }
@@ -233,14 +200,16 @@ func (i *inspection) inspectWorkspaces() {
 		case revived && account.Damage != nil:
 			i.leave("workspace", string(id), w.Account, "live, but deleted in the table before; its account cannot be read", "put the account's row right, then delete it")
 		case revived:
-			i.plan("workspace", string(id), w.Account, "live, but deleted in the table before", deleteWorkspace(w.Account, id))
+			i.plan("workspace", string(id), w.Account, "live, but deleted in the table before", "workspace.delete",
+				func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, w.Account, id) })
 		}
 	}
 }
 
 func (i *inspection) inspectLists() {
 	for _, entry := range i.Access.Missing {
-		i.plan("list", entry.ID(), "", "not in the list of "+entry.PK, addToList(entry))
+		i.plan("list", entry.ID(), "", "not in the list of "+entry.PK, "list.add",
+			func(ctx context.Context, r *auth.Registry) error { return r.Relist(ctx, entry) })
 	}
 	for _, entry := range i.Access.Stray {
 		i.note("list", entry.ID(), "", "without a row, in the list of "+entry.PK+": it harms nobody")
@@ -253,7 +222,8 @@ func (i *inspection) inspectLists() {
 func (i *inspection) inspectAccounts() {
 	for id, account := range Sorted(i.Access.Accounts) {
 		if i.before.Accounts[id].Suspended && !account.Suspended {
-			i.plan("account", string(id), id, "suspended in the table before", suspendAccount(id))
+			i.plan("account", string(id), id, "suspended in the table before", "account.disable",
+				func(ctx context.Context, r *auth.Registry) error { return r.SuspendAccount(ctx, id, true) })
 		}
 		w, exists := i.Access.Workspaces[account.Default]
 		switch {
@@ -261,7 +231,8 @@ func (i *inspection) inspectAccounts() {
 			i.leave("account", string(id), id, "unreadable: "+account.Damage.Error(), "look at its row")
 		case account.Default == "" || w.Damage != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
-			i.plan("account", string(id), id, "its default workspace is deleted or not its own", clearDefault(id, account.Default))
+			i.plan("account", string(id), id, "its default workspace is deleted or not its own", "workspace.default.clear",
+				func(ctx context.Context, r *auth.Registry) error { return r.ClearDefault(ctx, id, account.Default) })
 		}
 	}
 }
@@ -278,11 +249,13 @@ func (i *inspection) inspectCounters() {
 		for provider, next := range Sorted(given[id]) {
 			if is := w.Next[provider]; is < next {
 				raised = true
-				i.plan("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), raiseCounter(id, provider, next))
+				i.plan("counter", string(id), w.Account, fmt.Sprintf("the next sort_order of %s is %d, but %d was given out", provider, is, next-1), "counter.raise",
+					func(ctx context.Context, r *auth.Registry) error { return r.RaiseCounter(ctx, id, provider, next) })
 			}
 		}
 		if i.restoring && w.HasMade && !raised {
-			i.plan("counter", string(id), w.Account, "its number of credentials is the restored one", forgetMade(id))
+			i.plan("counter", string(id), w.Account, "its number of credentials is the restored one", "counter.forget",
+				func(ctx context.Context, r *auth.Registry) error { return r.ForgetMade(ctx, id) })
 		}
 	}
 }

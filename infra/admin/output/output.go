@@ -129,14 +129,6 @@ func (o Writer) Encode(value any) error {
 	return err
 }
 
-// Count is a number with its noun, in singular or plural.
-func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // Printable quotes a text with unprintable characters, so that it cannot move the cursor or
 // break the table. An empty text becomes -.
 func Printable(s string) string {
