@@ -181,17 +181,17 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 		holding[v.Workspace]++
 	}
 	s.WarnOfSize(ctx, holding)
-	if c.AllWorkspaces && found.Unread > 0 {
-		incomplete := fmt.Errorf("the list is incomplete: it lacks the credentials of %s", acts.Count(found.Unread, "workspace"))
-		if len(listed) == 0 {
-			return incomplete
-		}
-		return errors.Join(showCredentials(s, listed, everywhere(false)...), incomplete)
+	if !c.AllWorkspaces {
+		return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 	}
-	if c.AllWorkspaces {
-		return showCredentials(s, listed, everywhere(false)...)
+	var incomplete error
+	if found.Unread > 0 {
+		incomplete = fmt.Errorf("the list is incomplete: it lacks the credentials of %s", acts.Count(found.Unread, "workspace"))
 	}
-	return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
+	if incomplete != nil && len(listed) == 0 {
+		return incomplete
+	}
+	return errors.Join(showCredentials(s, listed, everywhere(false)...), incomplete)
 }
 
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only

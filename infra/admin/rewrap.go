@@ -71,7 +71,7 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	}
 	result := rewrapResult{
 		To: c.To, From: from, Rewrapped: moved.Rewrapped, AlreadyThere: moved.AlreadyThere, Changed: moved.Changed,
-		Failed: each(moved.Failed, func(f acts.RewrapFailure) rewrapFailure { return rewrapFailure{f.Workspace, f.ID, f.Reason} }), Seconds: s.now().Sub(began).Seconds(),
+		Failed: each(moved.Failed, func(f acts.RewrapFailure) rewrapFailure { return rewrapFailure(f) }), Seconds: s.now().Sub(began).Seconds(),
 	}
 	if shown := result.show(s.out); err == nil {
 		err = shown

@@ -3,7 +3,6 @@ package main
 import (
 	"iter"
 	"maps"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
-	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
@@ -111,18 +109,6 @@ func TestEveryStateOfAKey(t *testing.T) {
 			t.Errorf("%s before a restore: let in: %v", state, verify() == nil)
 		}
 	}
-}
-
-// The end of a suspension takes the account's row last: as long as a key has its mark, no key is
-// made.
-func TestAnInterruptedEndOfASuspension(t *testing.T) {
-	t.Parallel()
-	d := newMany(t)
-	d.must("account", "disable", string(d.account), "--yes")
-	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
-	d.want(exit.Uncertain, "account", "enable", string(d.account))
-	d.change = nil
-	d.want(exit.Refused, "key", "create", "during a suspension")
 }
 
 // A list of accounts reads each key once.

@@ -150,41 +150,32 @@ func TestAnUploadThatAProxyAnswers(t *testing.T) {
 	}
 }
 
-// One command deletes a workspace, its credentials, its files and its keys.
+// An erasure counts what it removed, in its result and in its audit line. TestCases has the rest.
 func TestAWorkspaceIsErased(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	second := ids.Workspace(d.must("workspace", "create", "second"))
-	kept := d.seal(d.workspace, "kept")
 	d.key("kept", "")
 	d.fill(second)
-	unlisted := d.key("unlisted", second)
-	d.table(d.engines.Tables.Access).Delete(t, kit.Key("workspace#"+string(second), "key#"+unlisted))
-	d.stopped(time.Now(), func(time.Duration) error {
-		d.seal(second, "late") // by a create that was under way
-		return nil
-	})
-	transport, stopped := faults.Wrap(nil), d.change
+	transport := faults.Wrap(nil)
+	d.stopped(time.Now(), func(time.Duration) error { return nil })
+	stopped := d.change
 	d.change = func(a *app) {
 		stopped(a)
 		a.http = transport
 	}
 	got := d.want(exit.Done, "workspace", "erase", string(second[:8]), "--yes")
 	wantRights(t, transport.Calls())
-	if !strings.Contains(got.stdout, "2 credentials, 1 version of files, 1 upload in parts and 3 keys removed") {
+	if !strings.Contains(got.stdout, "1 credential, 1 version of files, 1 upload in parts and 2 keys removed") {
 		t.Errorf("stdout %s", got.stdout)
 	}
 	audits := got.audits()
-	if len(audits) != 6 || audits[0]["outcome"] != "begun" || audits[5]["outcome"] != "done" || audits[5]["action"] != "workspace.erase" || audits[5]["credentials_removed"] != 2.0 || audits[5]["uploads_aborted"] != 1.0 {
+	if last := audits[len(audits)-1]; last["outcome"] != "done" || last["action"] != "workspace.erase" || last["credentials_removed"] != 1.0 || last["uploads_aborted"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
 	d.change = nil
-	d.wantErased(second)
 	if keys := d.must("--json", "key", "list"); strings.Count(keys, `"hash"`) != 1 || !strings.Contains(keys, "kept") {
 		t.Errorf("keys %s", keys)
-	}
-	if listed := d.must("credential", "list"); !strings.Contains(listed, string(kept[:8])) {
-		t.Errorf("another workspace has %s", listed)
 	}
 }
 
