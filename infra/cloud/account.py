@@ -124,8 +124,6 @@ class Subject:
         self.resources = self.account.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=self.id)
         self.physical = {r["LogicalResourceId"]: r.get("PhysicalResourceId", "") for r in self.resources}
 
-    # ------------------------------------------------------------ test account
-
     def admin(self, *arguments: str, stdin: bytes = b"") -> dict:
         """Runs the operator's command."""
         done = subprocess.run([ROOT / ".build" / "admin", "--stack", self.name, "--json", *arguments], input=stdin, capture_output=True, check=False)
@@ -194,8 +192,6 @@ class Subject:
 
     def key_of(self, file: str) -> str:
         return f"files/{self.workspace}/{file}"
-
-    # ---------------------------------------------------------------- requests
 
     def secret(self, text: str) -> str:
         """Registers a text that no report and no log line may contain."""

@@ -37,7 +37,6 @@ class Declared(Stack):
             "AWS::AccountId": account.id, "AWS::Partition": account.partition, "AWS::Region": account.region,
             "AWS::StackName": subject.name, "AWS::StackId": subject.id,
         }
-        # The resources that the stack must have.
         self.expected = {
             name: resource for name, resource in self.resources.items()
             if "Condition" not in resource or self.holds(resource["Condition"])

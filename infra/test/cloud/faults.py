@@ -48,9 +48,6 @@ def credentials_table(s: Subject, _=None) -> str:
     return f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}"
 
 
-# ---- A live version that is not the stack's
-
-
 def live(s: Subject, **alias):
     return s.account.client("lambda").update_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live", **alias)
 
@@ -93,9 +90,6 @@ def part_elsewhere(s: Subject) -> None:
     live(s, RoutingConfig={"AdditionalVersionWeights": {other: 0.5}})
 
 
-# ---- Log lines and metrics
-
-
 def line(group: str, text: str):
     def write(s: Subject) -> None:
         logs, stream = s.account.client("logs"), f"fault-{time.time_ns()}"
@@ -121,9 +115,6 @@ def unsubscribe(s: Subject) -> None:
     sns = s.account.client("sns")
     for found in sns.list_subscriptions_by_topic(TopicArn=s.physical["AlarmTopic"])["Subscriptions"]:
         sns.unsubscribe(SubscriptionArn=found["SubscriptionArn"])
-
-
-# ---- The stack itself
 
 
 def update(template=lambda body: body, **parameters: str):

@@ -25,7 +25,6 @@ def platform(status: str) -> dict:
     return {"time": "2026-11-22T01:30:21Z", "type": "platform.report", "record": {"status": status, "metrics": {"durationMs": 15.1}}}
 
 
-# The functions without the word "Function".
 OPERATIONS = [name.removesuffix("Function") for name in Stack().of_type("AWS::Lambda::Function")]
 
 
@@ -63,7 +62,6 @@ NAMES = {*FUNCTIONS, *OTHERS, *REQUESTS, *EVENTS}
 OF_REQUESTS = {"aws_calls", "duration_ms", "error", "reason", "requestId", "route", "stored"}
 AUDIT = {f"audit of {name}": {n: v for n, v in line.items() if n not in OF_REQUESTS} | {"message": "audit", "level": "INFO", "outcome": "done", "source_ip": "192.0.2.1"}
          for name, line in FUNCTIONS.items() if name in ("createByokKey 201", "deleteFile 200")}
-# The fields of all lines.
 FIELDS = {name for line in [*FUNCTIONS.values(), *AUDIT.values()] for name in line} | {
     before + name for folder, before in (("functions", ""), ("shared/api", ""), ("shared/calls", "error."))
     for path in (ROOT / folder).rglob("*.go") for name in re.findall(r'slog\.\w+\("(\w+)"', path.read_text())}

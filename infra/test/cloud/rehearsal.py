@@ -54,9 +54,6 @@ def step(what: str):
     print(f"   {time.monotonic() - began:.1f} s", flush=True)
 
 
-# ------------------------------------------------------- the first deployment
-
-
 def rolled_back(d: EngineDeployment, built: pathlib.Path) -> None:
     """A first deployment that fails leaves protected tables, and the runbook removes them."""
     template = built.read_text()
@@ -95,9 +92,6 @@ def remains(d: EngineDeployment) -> set[str]:
         if client("kms").describe_key(KeyId=key["KeyId"])["KeyMetadata"]["KeyState"] == "Enabled":
             found.add(f"key {key['KeyId']}")
     return found
-
-
-# ------------------------------------------------------------------ the checks
 
 
 def verdicts(reports: list[Report], s: Subject) -> None:
@@ -164,8 +158,6 @@ def recorded(asked: set[str]):
 
     return mock.patch.object(BaseClient, "_make_api_call", note)
 
-
-# ----------------------------------------------------------------- the runbook
 
 # infra/admin/testdata plays the operator's command.
 ASKS_AWS = re.compile(r"\b(ask|aws|functions|output|physical)\b")
@@ -277,9 +269,6 @@ def role(d: EngineDeployment, name: str, policy: str) -> None:
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
         iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
     iam.attach_role_policy(RoleName=name, PolicyArn=policy)
-
-
-# ------------------------------------------------------ update, deletion, adoption
 
 
 def deleted(d: EngineDeployment, s: Subject) -> None:

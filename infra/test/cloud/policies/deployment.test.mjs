@@ -18,7 +18,6 @@ const ids = {
 const filled = (text) => text.replace(/ACCOUNT|REGION|STACK|REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE|BOUNDARY|ARTIFACTS/g, (name) => ids[name])
 const files = Object.fromEntries(['administer', 'boundary', 'deployer', 'service-api', 'service-data', 'verifier'].map((name) =>
   [name, JSON.parse(filled(readFileSync(new URL(`../../../cloud/${name}-policy.json`, import.meta.url), 'utf8')))]))
-// The policies of each role.
 const service = [files['service-api'], files['service-data']]
 const policies = { boundary: [files.boundary], deployer: [files.deployer], service, administer: [...service, files.administer], verifier: [files.verifier] }
 
