@@ -79,7 +79,7 @@ class Client:
                 raise ValueError("the credential has something that JSON has not") from None
         # The API repeats no secret: an answer with one is another's, and its text is not shown.
         secrets = [text for text in (self.key, body.get("key") if isinstance(body, dict) else "") if len(str(text)) > 15]
-        unknown = False  # whether an earlier try may have had its effect
+        unknown = 0  # 2: an earlier try may have had its effect; 1: since then a 400 came
         for pause in (1, 2, 4, 8, 16, None):
             request = urllib.request.Request(self.url + path, data, headers, method=method)
             cause = None
@@ -95,15 +95,15 @@ class Client:
             error = member(text, "error")
             ours = error.get("code") == status and not any(str(secret) in str(error) for secret in secrets)
             if status == 429 or status == 0 or status >= 500:
-                unknown = method != "GET" and (unknown or status != 429 or not ours)
+                unknown = 2 if method != "GET" and (status != 429 or not ours) else unknown
             elif not ours or status < 400 or status == 404 and "x-amzn-ErrorType" in answered:
                 cause = "this is no answer of the API: look at the base URL and at proxies"
                 break
             elif status == 404 and method == "DELETE":
                 return {} if unknown else None
-            elif status == 400 and unknown and method == "POST":
-                unknown = False  # the earlier try may have succeeded since: repeat once
-            elif unknown:
+            elif status == 400 and unknown == 2 and method == "POST":
+                unknown = 1  # the earlier try may have succeeded since: repeat once
+            elif unknown and (status, unknown) != (400, 1):
                 cause = "an earlier try may have had its effect"
                 break
             else:

@@ -208,6 +208,8 @@ class TestHostile(unittest.TestCase):
     def test_a_refusal_after_a_lost_answer_may_have_had_an_effect(self):
         self.answers = [b"", raw(401, error(401, reason="disabled"))]
         self.assertRaises(GaveUp, CALLS["POST"], self.api)
+        self.answers = [b"", raw(400, error(400)), raw(401, error(401, reason="disabled"))]
+        self.assertRaises(GaveUp, CALLS["POST"], self.api)
         self.answers = [b"", raw(404, error(404))]
         self.assertRaises(Refused, CALLS["GET"], self.api)  # a read has no effect
 
