@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 )
@@ -139,5 +141,16 @@ func TestReady(t *testing.T) {
 	}
 	if err := askReady(t.Context(), filepath.Join(t.TempDir(), "none"), 0); err == nil {
 		t.Error("without a configuration")
+	}
+}
+
+// The SDK keeps ten idle connections: with more callers, most requests would make a new one.
+func TestConnectionsToAWSAreKept(t *testing.T) {
+	t.Setenv("AWS_REGION", "us-east-1")
+	c, err := configureAWS(t.Context(), config{MaxConnections: 64})
+	kit.Must(t, err)
+	client, ok := c.HTTPClient.(*awshttp.BuildableClient)
+	if !ok || client.GetTransport().MaxIdleConnsPerHost != 64 || client.GetTransport().MaxIdleConns != 0 {
+		t.Errorf("the client is %+v", c.HTTPClient)
 	}
 }

@@ -379,7 +379,7 @@ var hosts = map[string]host{
 	foreignHost:                {"azure", azurePath, true},
 	privateHost:                {"azure", azurePath, true},
 	"api.anthropic.com":        {"anthropic", chat, false},
-	"bedrock-runtime.us-east-1.amazonaws.com":    {"amazon-bedrock", "/openai/v1/chat/completions", false},
+	"bedrock-runtime.us-east-1.amazonaws.com": {"amazon-bedrock", "/openai/v1/chat/completions", false},
 }
 
 // The header in which each provider takes its key, unless it is Authorization.
