@@ -80,11 +80,15 @@ func (d *fixture) write(name string, content any) {
 
 func (d *fixture) writeStack() {
 	d.Helper()
-	at := d.reached()
-	d.write("stack.json", map[string]any{
-		"region": at.Region, "access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey, "outputs": d.outputs(),
+	d.write("stack.json", description(d.reached(), d.outputs()))
+}
+
+// description is the content of stack.json, as the local server writes it.
+func description(at awsclients.Engines, outputs target.Outputs) map[string]any {
+	return map[string]any{
+		"region": at.Region, "access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey, "outputs": outputs,
 		"endpoints": map[string]string{"dynamodb": at.DynamoDB, "s3": at.S3, "kms": at.KMS},
-	})
+	}
 }
 
 func (d *fixture) outputs() target.Outputs {

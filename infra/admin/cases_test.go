@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/admin/acts"
+	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
@@ -88,17 +89,13 @@ func (s *shipped) parse(a *app, line string, args []string) (p *parsedLine, err 
 	return p, err
 }
 
-// describe writes the stack's description, as the local server does.
+// describe writes the stack's description.
 func (s *shipped) describe(w *cases.World) {
-	o, at := w.Outputs, w.Engines()
-	text, err := json.Marshal(map[string]any{
-		"region": at.Region, "access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey,
-		"endpoints": map[string]string{"dynamodb": at.DynamoDB, "s3": at.S3, "kms": at.KMS},
-		"outputs": map[string]string{
-			"AccessTableName": o.Access, "CredentialsTableName": o.Credentials, "SyncJobsTableName": o.Jobs, "FilesBucketName": o.Files,
-			"SealingKeyArn": o.SealingKey, "OwnSealingKeyArn": w.OldKey,
-		},
-	})
+	o := w.Outputs
+	text, err := json.Marshal(description(w.Engines(), target.Outputs{
+		AccessTableName: o.Access, CredentialsTableName: o.Credentials, SyncJobsTableName: o.Jobs, FilesBucketName: o.Files,
+		SealingKeyArn: o.SealingKey, OwnSealingKeyArn: w.OldKey,
+	}))
 	kit.Must(w.TB(), err)
 	if s.described != string(text) {
 		s.described = string(text)

@@ -156,22 +156,21 @@ func limits(c byok.Settings) string {
 }
 
 func (c credentialList) Run(ctx context.Context, s *session) error {
-	at := search{Account: c.Account, Workspace: c.Workspace}
 	if !c.AllWorkspaces {
 		workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 		if err != nil {
 			return err
 		}
-		at.Workspace = workspace.ID
+		c.Workspace = workspace.ID
 	} else if c.Workspace != "" {
 		return acts.UsageError("--all-workspaces and --workspace exclude each other")
 	}
-	found, err := at.look(ctx, s)
+	found, err := s.Look(ctx, c.Account, c.Workspace)
 	if err != nil {
 		return err
 	}
 	if found.Unread > 0 && !c.AllWorkspaces {
-		return fmt.Errorf("workspace %s: %w", at.Workspace, calls.ErrDamaged)
+		return fmt.Errorf("workspace %s: %w", c.Workspace, calls.ErrDamaged)
 	}
 	listed := slices.DeleteFunc(found.Credentials, func(v byok.Credential) bool {
 		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State

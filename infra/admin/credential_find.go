@@ -20,10 +20,6 @@ type search struct {
 	Workspace ids.Workspace `placeholder:"ID" help:"Look in this workspace alone."`
 }
 
-func (c search) look(ctx context.Context, s *session) (acts.Looked, error) {
-	return s.Look(ctx, c.Account, c.Workspace)
-}
-
 type oneCredential struct {
 	search
 	ID arguments.CredentialPrefix `arg:"" name:"credential" help:"The credential's id, or a prefix of it that no other has (8 characters or more)."`
@@ -41,7 +37,7 @@ func (c oneCredential) findForChange(ctx context.Context, s *session) (byok.Cred
 }
 
 func (c oneCredential) find(ctx context.Context, s *session) (byok.Credential, error) {
-	found, err := c.look(ctx, s)
+	found, err := s.Look(ctx, c.Account, c.Workspace)
 	if err != nil {
 		return byok.Credential{}, err
 	}
@@ -72,7 +68,7 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 		ends := keyEnds(text)
 		matches = func(v byok.Credential) bool { return shows(v, ends) }
 	}
-	found, err := search{c.Account, c.Workspace}.look(ctx, s)
+	found, err := s.Look(ctx, c.Account, c.Workspace)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
 	if key.Account == "" { // it cannot be read: no request with the key passes
 		return ""
 	}
-	found, err := search{Account: key.Account}.look(ctx, s)
+	found, err := s.Look(ctx, key.Account, "")
 	if err != nil {
 		return "it is not known which credentials allow this key: " + acts.Sentence(err, true)
 	}

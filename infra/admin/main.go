@@ -102,8 +102,12 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
-	ctx = acts.Watched(ctx)
-	return a.report(ctx, a.execute(ctx, args), args)
+	ctx, given := acts.Watched(ctx), new(commandLine)
+	command, err := a.parse(given, args)
+	if err == nil {
+		err = a.carryOut(ctx, given, command)
+	}
+	return a.report(ctx, err, args)
 }
 
 // report writes the error of a command line, and returns the exit code.
@@ -129,15 +133,6 @@ func (a *app) report(ctx context.Context, err error, args []string) int {
 func options() []kong.Option {
 	states := each(keyStates, func(state keyState) string { return string(state) })
 	return append(arguments.Options(), kong.Vars{"keyStates": strings.Join(states, ",")})
-}
-
-func (a *app) execute(ctx context.Context, args []string) error {
-	given := new(commandLine)
-	command, err := a.parse(given, args)
-	if err != nil {
-		return err
-	}
-	return a.carryOut(ctx, given, command)
 }
 
 // parse reads a command line, or answers one that needs no target.
