@@ -194,7 +194,7 @@ func (i *inspection) inspectWorkspaces() {
 		case w.Damage != nil:
 			i.leave("workspace", string(id), "", "unreadable: "+w.Damage.Error(), "look at its row")
 		case w.DeletedAt.After(i.now.Add(RequestsEnd)):
-			i.leave("workspace", string(id), w.Account, "deleted in the future: at "+string(w.DeletedAt.Format(time.RFC3339)), "set deleted_at of its row to the Unix time of now")
+			i.leave("workspace", string(id), w.Account, "deleted in the future: at "+w.DeletedAt.Format(time.RFC3339), "set deleted_at of its row to the Unix time of now")
 		case !owned:
 			i.leave("workspace", string(id), w.Account, "its account does not exist", "look for the account in a backup")
 		case revived && account.Damage != nil:
