@@ -68,7 +68,9 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	}
 	defer token.Wipe()
 	shown := string(token.Reveal())
-	if err := s.out.Say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
+	out := s.out
+	out.Quiet = false // a hash in its place would lose the key
+	if err := out.Say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
 		return c.unseen(context.WithoutCancel(ctx), s, key.Hash, err)
 	}
 	s.Note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)

@@ -95,10 +95,14 @@ func Aligned(write func(io.Writer)) string {
 	return b.String()
 }
 
-// Say writes a sentence for people, and the value for scripts.
+// Say writes a sentence for people, and the value or its id for scripts.
 func (o Writer) Say(value any, format string, args ...any) error {
-	if o.JSON {
+	switch {
+	case o.JSON:
 		return o.Encode(value)
+	case o.Quiet:
+		_, err := fmt.Fprintln(o.To, idOf(value))
+		return err
 	}
 	_, err := fmt.Fprintln(o.To, Sentence(fmt.Sprintf(format, args...)))
 	return err
