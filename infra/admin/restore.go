@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
@@ -87,13 +88,17 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	}
 	counts := acts.CountBy(found)
 	if counts[acts.ByRepair] > 0 {
-		actions := map[string]int{}
+		number := map[string]int{}
 		for _, f := range found {
 			if f.By == acts.ByRepair {
-				actions[f.Remedy]++
+				number[f.Remedy]++
 			}
 		}
-		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %v", table, actions), table); err != nil {
+		var actions []string
+		for remedy, n := range acts.Sorted(number) {
+			actions = append(actions, fmt.Sprintf("%d %s", n, remedy))
+		}
+		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %s", table, strings.Join(actions, ", ")), table); err != nil {
 			return err
 		}
 		if err = s.Repair(ctx, found, c.Before); acts.Is[acts.Refusal](err) {
