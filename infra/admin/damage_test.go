@@ -173,7 +173,7 @@ func TestMarksThatNoVersionWrites(t *testing.T) {
 			t.Errorf("deleted at %s: %s", at, shown)
 		}
 		for _, command := range []string{"delete", "purge", "erase"} {
-			if got := d.want(exit.Failed, "workspace", command, second, "--yes"); !strings.Contains(got.stderr, "deleted before 1970") {
+			if got := d.want(exit.Failed, "workspace", command, second, "--yes"); !strings.Contains(got.stderr, "deleted before 1970; put its row right") {
 				t.Errorf("deleted at %s: %s: %s", at, command, got.stderr)
 			}
 		}

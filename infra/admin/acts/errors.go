@@ -11,6 +11,7 @@ import (
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/syncjobs"
 )
@@ -90,6 +91,8 @@ func Sentence(err error, unchanged bool) string {
 		return "interrupted; what was under way may have been done"
 	case errors.Is(err, auth.ErrNoWorkspace):
 		return "the account has no such workspace"
+	case errors.Is(err, calls.ErrDamaged):
+		return err.Error() + "; put its row right: `admin restore check` says what is damaged"
 	case errors.As(err, &api) && errors.As(err, &op):
 		return fmt.Sprintf("%s answered %s with %s: %s", op.ServiceID, op.OperationName, api.ErrorCode(), api.ErrorMessage())
 	case errors.As(err, &network) && errors.As(err, &op):
