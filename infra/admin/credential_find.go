@@ -148,7 +148,7 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 	case byok.Odd:
 		s.Warn("the key has a blank, a quote or another character that few providers use, or begins like NAME=. If that was pasted with it, the provider refuses it: create it again")
 	case byok.SignalboxKey:
-		s.Warn("the key is an API key of this service, by its label: routers refuse to send it. Disable that API key, delete the credential, and create it again with the provider's key")
+		s.Warn("the key may be an API key of this service, by its label: routers refuse to send one. If it is, disable that API key, delete the credential, and create it again with the provider's key")
 	case byok.Header, byok.Document:
 	}
 	return output.One(s.out, viewCredential(found), settings...)
