@@ -162,15 +162,10 @@ func (f *fixture) send(method, path, body string, header ...string) (status int,
 }
 
 // post sends a request as a router does.
-func (f *fixture) post(path, body string, header ...string) answer {
-	f.Helper()
-	return f.ask(http.MethodPost, path, body, header...)
-}
-
-func (f *fixture) ask(method, path, body string, header ...string) (a answer) {
+func (f *fixture) post(path, body string, header ...string) (a answer) {
 	f.Helper()
 	var text []byte
-	a.status, a.header, text = f.send(method, path, body, header...)
+	a.status, a.header, text = f.send(http.MethodPost, path, body, header...)
 	if a.status != http.StatusOK {
 		var envelope struct {
 			Error struct {

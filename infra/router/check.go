@@ -71,20 +71,27 @@ func (c config) checkEnvoy(envoy any) error {
 	return errors.Join(all...)
 }
 
-// valuesOf returns the values of all members of that name.
-func valuesOf(in any, name string) (all []any) {
+// objects returns all objects in it, and itself if it is one.
+func objects(in any) (all []map[string]any) {
 	switch in := in.(type) {
 	case map[string]any:
-		for key, each := range in {
-			if key == name {
-				all = append(all, each)
-			} else {
-				all = append(all, valuesOf(each, name)...)
-			}
+		all = append(all, in)
+		for _, each := range in {
+			all = append(all, objects(each)...)
 		}
 	case []any:
 		for _, each := range in {
-			all = append(all, valuesOf(each, name)...)
+			all = append(all, objects(each)...)
+		}
+	}
+	return all
+}
+
+// valuesOf returns the values of all members of that name.
+func valuesOf(in any, name string) (all []any) {
+	for _, object := range objects(in) {
+		if value, ok := object[name]; ok {
+			all = append(all, value)
 		}
 	}
 	return all
@@ -92,17 +99,9 @@ func valuesOf(in any, name string) (all []any) {
 
 // with returns all objects that have a member of that name and value.
 func with(in any, name string, value any) (all []any) {
-	switch in := in.(type) {
-	case map[string]any:
-		if fmt.Sprint(in[name]) == fmt.Sprint(value) {
-			return []any{in}
-		}
-		for _, each := range in {
-			all = append(all, with(each, name, value)...)
-		}
-	case []any:
-		for _, each := range in {
-			all = append(all, with(each, name, value)...)
+	for _, object := range objects(in) {
+		if fmt.Sprint(object[name]) == fmt.Sprint(value) {
+			all = append(all, object)
 		}
 	}
 	return all

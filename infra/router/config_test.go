@@ -63,7 +63,6 @@ func TestConfig(t *testing.T) {
 		"key/0000=alias/0000":                         "not the ARN of a KMS key",
 		"header: api-key=header: 'api-key '":          "not a header's name",
 		"AccessTableName=accessTableName":             "accessTableName",
-		"  SealingKeyArn=  OtherSealingKey":           "OtherSealingKey",
 		"  AccessTableName=  OtherSealingKeyArn":      "AccessTableName is missing",
 		"  CredentialsTableName=  OtherSealingKeyArn": "CredentialsTableName is missing",
 		"  SealingKeyArn=  OtherSealingKeyArn":        "SealingKeyArn is missing",

@@ -144,15 +144,6 @@ func TestAFullMapLosesOneEntry(t *testing.T) {
 	if len(b.spent) != mostEntries || len(b.costs) != mostEntries {
 		t.Errorf("%d budgets, %d costs", len(b.spent), len(b.costs))
 	}
-	owing := 0
-	for n := range mostEntries {
-		if _, wait := b.pay(ownedWorkspace{account: ids.Account(strconv.Itoa(n))}); wait > 0 {
-			owing++
-		}
-	}
-	if owing < mostEntries*9/10 {
-		t.Errorf("%d accounts owe", owing)
-	}
 }
 
 // If a request gives up, the read goes on for the others. If a read hangs or panics,
@@ -261,7 +252,7 @@ func TestALateCall(t *testing.T) {
 			}
 			cancel()
 			time.Sleep(10 * time.Second)
-			if most := map[bool]int64{true: 2}[c.err == context.DeadlineExceeded]; c.first < 9000 && cut.Load() > most {
+			if most := map[bool]int64{true: 2}[errors.Is(c.err, context.DeadlineExceeded)]; c.first < 9000 && cut.Load() > most {
 				t.Errorf("%s: %d calls are cut", name, cut.Load())
 			}
 		})

@@ -143,12 +143,6 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 		change func(*fixture, byok.Credential)
 		want   error // nil if the plan has no credential
 	}{
-		"disabled": {func(f *fixture, c byok.Credential) {
-			kit.Must(t, f.manager().Disable(t.Context(), f.workspace, c.ID))
-		}, nil},
-		"deleted": {func(f *fixture, c byok.Credential) {
-			kit.Must(t, f.manager().Delete(t.Context(), f.workspace, c.ID))
-		}, nil},
 		"restricted": {func(f *fixture, c byok.Credential) {
 			f.change(t, c, func(row kit.Row) {
 				row["allowed_models"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{other}}
@@ -161,7 +155,6 @@ func TestChangesCountAtTheNextRequest(t *testing.T) {
 			key := kit.Key("workspace#"+string(f.workspace), "workspace")
 			kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", kit.Number("2"))
 		}, calls.ErrDamaged},
-		"workspace deleted": {func(f *fixture, _ byok.Credential) { f.tenant.DeleteWorkspace(t, f.workspace) }, routing.ErrNoWorkspace},
 	} {
 		f := newFixture(t)
 		credential := f.store(t, byok.Settings{})
