@@ -46,6 +46,7 @@ func TestCases(t *testing.T) {
 		{"delete workspace", "create key", nil, []error{auth.ErrWorkspaceDeleted}},
 		{"delete workspace", "enable key", nil, []error{auth.ErrWorkspaceDeleted}},
 		{"delete workspace", "set default", nil, []error{auth.ErrWorkspaceDeleted}},
+		{"delete second", "set second", nil, []error{auth.ErrWorkspaceDeleted}},
 		{"delete workspace", "delete workspace", nil, nil},
 	} {
 		all = append(all, pair(p.name, p.beside, p.then, p.ends))
