@@ -96,17 +96,17 @@ func (s *Stack) remove(ctx context.Context, action string, account ids.Account, 
 	return *r, err
 }
 
-// disableKeys disables the keys of a deleted workspace that its list lacks. It returns the enabled
-// keys that are not the account's.
+// disableKeys disables the keys of a deleted workspace that its list lacks, or whose rows name no
+// account: somebody may put those right. It returns the enabled keys of another account.
 func (s *Stack) disableKeys(ctx context.Context, account ids.Account, id ids.Workspace) (others []auth.SurveyedKey, err error) {
 	bound, err := s.boundKeys(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	_, enabled := Split(bound, func(key auth.SurveyedKey) bool { return key.Disabled })
-	own, others := Split(enabled, func(key auth.SurveyedKey) bool { return key.Account == account })
+	own, others := Split(enabled, func(key auth.SurveyedKey) bool { return key.Account == account || key.Account == "" })
 	_, err = s.changeKeys(ctx, "key.disable", own, func(ctx context.Context, key auth.SurveyedKey) error {
-		return s.Registry.DisableKey(ctx, account, key.Hash)
+		return s.Registry.DisableKey(ctx, key.Account, key.Hash)
 	})
 	return others, err
 }
