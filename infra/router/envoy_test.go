@@ -65,9 +65,6 @@ func answers(t *testing.T, a *tenant) {
 		{"POST", chat, "", asks(model), 401, envelope(401, howToSend, "missing")},
 		{"POST", chat, "sbx_made_up", asks(model), 401, unknown},
 		{"POST", chat, "sbx_made_up", tooLarge[:20000], 401, unknown},
-		{"POST", chat, a.Management, asks(model), 403, envelope(403, "No provider may serve this request", "management_key")},
-		{"POST", chat, a.token, asks("unknown"), 404, envelope(404, "Resource not found", "unknown_model")},
-		{"POST", chat, a.token, `{"model":"gpt-5.2","model":"claude-opus-4.5"}`, 400, envelope(400, "Invalid request parameters", "malformed_body")},
 		{"POST", chat, a.token, tooLarge, 413, envelope(413, "Request body too large", "body_too_large")},
 		{"POST", "/v1/messages/count_tokens", a.token, "{}", 404, notFound},
 		{"GET", chat, a.token, "", 404, notFound},
@@ -131,7 +128,6 @@ func documents(t *testing.T, a *tenant) {
 		text                                  string
 		keys                                  []received
 	}{
-		{"a deployment", "azure", documentFor(own, azureHost), model, "200", 200, `{"answer":"200"}`, []received{{"azure", own + "@" + azureHost}}},
 		{"a redirect", "azure", documentFor(own, azureHost), model, "307", 307, `{"answer":"307"}`, []received{{"azure", own + "@" + azureHost}}},
 		{"a host that fails", "azure", documentFor(own, azureHost), model, "500", 200, `{"answer":"200"}`, []received{{"azure", own + "@" + azureHost}, platform}},
 		{"a host with another's certificate", "azure", documentFor(own, foreignHost), model, "200", 200, `{"answer":"200"}`, []received{platform}},

@@ -78,13 +78,8 @@ func TestKeysAreKeptForAMinuteAndWiped(t *testing.T) {
 		if kept := o.buffers[0]; string(kept) != string(make([]byte, len(kept))) {
 			t.Error("a key is still there after its minute")
 		}
-		mustGet(t, c, cacheKey{1}, o.open)
-		if n := len(o.buffers); n != 2 {
-			t.Errorf("opened %d times in two minutes", n)
-		}
-		c.clear()
-		if kept := o.buffers[1]; string(kept) != string(make([]byte, len(kept))) || len(c.entries) != 0 {
-			t.Error("a key is still there after clear")
+		if len(c.entries) != 0 {
+			t.Error("its entry is still there")
 		}
 	})
 }
