@@ -310,7 +310,7 @@ func TestEveryListingIsChecked(t *testing.T) {
 		}, "ListObjectVersions", "Name", key + "<NextVersionIdMarker>1</NextVersionIdMarker>"},
 		"uploads": {func(c *s3.Client) error {
 			return ignore(files.NewManager(c, s.bucket.Name).Uploads(t.Context(), s.workspace))
-		}, "GET", "Bucket", key + "<NextUploadIdMarker>1</NextUploadIdMarker>"},
+		}, "ListMultipartUploads", "Bucket", key + "<NextUploadIdMarker>1</NextUploadIdMarker>"},
 		"files": {func(c *s3.Client) error {
 			return ignore(files.NewManager(c, s.bucket.Name).List(t.Context(), s.workspace))
 		}, "GET", "Name", token},
