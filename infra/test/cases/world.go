@@ -195,7 +195,7 @@ func onEngines(t testing.TB, versioning string) *World {
 // Engines are the addresses of the World's services. The model answers at any.
 func (w *World) Engines() awsclients.Engines {
 	if w.Real() {
-		return w.config.ConfigSources[0].(awsclients.Engines)
+		return w.config.ConfigSources[0].(awsclients.Engines) //nolint:errcheck // the kit has put it there
 	}
 	return awsclients.Engines{DynamoDB: "http://dynamodb.model", S3: "http://s3.model", KMS: "http://kms.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret"}
 }
