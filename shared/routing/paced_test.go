@@ -205,6 +205,7 @@ func TestReadsWaitForASlot(t *testing.T) {
 		}
 		group.Wait()
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if want := []string{"busy", "busy", "busy", "a"}; !slices.Equal(read, want) || len(shared.all) != 0 {
 			t.Errorf("read %v, want %v; %d are left", read, want, len(shared.all))
 		}
