@@ -631,9 +631,11 @@ func TestReadings(t *testing.T) {
 		for n := range mostReadings + 10 {
 			r.keep(strconv.Itoa(n), new(routing.Reading))
 		}
+		r.mu.Lock() // timers are under way
 		if n := len(r.all); n != mostReadings {
 			t.Errorf("%d are kept", n)
 		}
+		r.mu.Unlock()
 		time.Sleep(byok.ReadTime)
 		synctest.Wait()
 		if n := len(r.all); n != 0 {
