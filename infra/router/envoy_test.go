@@ -69,6 +69,8 @@ func answers(t *testing.T, a *tenant) {
 		{"POST", "/v1/messages/count_tokens", a.token, "{}", 404, notFound},
 		{"GET", chat, a.token, "", 404, notFound},
 		{"POST", "/v1/sk-pasted", a.token, "{}", 404, notFound},
+		{"PUT", chat, a.token, asks(model), 404, notFound},
+		{"POST", "/v1/models", a.token, "{}", 404, notFound},
 		{"GET", "/v1/models", "sbx_made_up", "", 401, unknown},
 		{"GET", "/v1/models", a.token, "", 200, list},
 		{"GET", "/v1/models?limit=1", a.token, "", 200, list},
@@ -113,6 +115,12 @@ func answers(t *testing.T, a *tenant) {
 			t.Errorf("%v: served by %q, want %q", c.answers, servedBy, c.servedBy)
 		}
 	}
+	number := fmt.Sprint(a.numbers.Add(1)) // the conversation is at the owner's account
+	g := a.send("POST", chat, a.token, strings.NewReader(strings.Replace(bodyFor(model, number, "429"), "{", `{"previous_response_id":"r",`, 1)))
+	g.received = a.providers.take(number)
+	if g.is(t, "a follow-up", 429, `{"answer":"429"}`, own); g.header.Get("Retry-After") != "1" {
+		t.Errorf("a follow-up gets %v", g.header)
+	}
 	compressed(t, a)
 	if r, err := http.Post("http://127.0.0.1:9901/logging?level=trace", "", nil); err != nil || r.StatusCode != 403 {
 		t.Errorf("a log level is set: %v, %v", r, err)
@@ -134,11 +142,18 @@ func documents(t *testing.T, a *tenant) {
 		{"a mistyped host", "azure", documentFor(own, "mistyped.openai.azure.com"), model, "200", 200, `{"answer":"200"}`, []received{platform}},
 		{"a host in our own network", "azure", documentFor(own, privateHost), model, "200", 403, envelope(403, "RBAC: access denied", "rbac_access_denied_matched_policy[private]"), nil},
 		{"a region", "openai", `{"api_key":"` + own + `","region":"eu"}`, model, "200", 200, `{"answer":"200"}`, []received{{"openai", own + "@eu.api.openai.com"}}},
+		{"Fireworks", "fireworks", `{"api_key":"` + own + `","region":"us"}`, "accounts/fireworks/models/kimi-k3", "200", 200, `{"answer":"200"}`, []received{{"fireworks", own + "@us.api.fireworks.ai"}}},
 		{"Bedrock", "amazon-bedrock", own, "openai.gpt-oss-120b-1:0", "200", 200, `{"answer":"200"}`, []received{{"amazon-bedrock", own}}},
 	} {
 		one := a.tenant()
 		one.storeKey(c.stored, "", byok.Settings{Provider: c.provider})
 		one.call(c.model, c.answer).is(t, c.what, c.status, c.text, c.keys...)
+	}
+	aws := a.tenant()
+	aws.storeKey(`{"accessKeyId":"AKIDEXAMPLE","secretAccessKey":"sk-secret","region":"eu-central-1"}`, "", byok.Settings{Provider: "amazon-bedrock"})
+	g := aws.call("openai.gpt-oss-120b-1:0")
+	if len(g.received) != 1 || !strings.HasPrefix(g.received[0].key, "bedrock-api-key-") || !strings.HasSuffix(g.received[0].key, "@bedrock-runtime.eu-central-1.amazonaws.com") {
+		t.Errorf("AWS's access keys: %d %s, received %v", g.status, g.text, g.received)
 	}
 }
 
@@ -391,6 +406,7 @@ func strangers(t *testing.T, a *tenant) {
 		"small bodies":  stranger("Content-Length: 16384", body[:16000]),
 		"gzip":          stranger("Content-Encoding: gzip\r\nContent-Length: "+strconv.Itoa(len(bomb)), bomb),
 		"small streams": stranger("Transfer-Encoding: chunked", "4000\r\n"+body[:0x4000]+"\r\n"),
+		"HTTP/2":        func(int) []byte { return multiplexed(16000 / n) },
 	} {
 		a.envoy.restart(os.Kill)
 		all := open(t, n, attack)
@@ -406,11 +422,33 @@ func strangers(t *testing.T, a *tenant) {
 	}
 }
 
+// multiplexed opens streams of HTTP/2. A few bytes repeat one header, so each holds 60 KiB.
+func multiplexed(streams int) []byte {
+	const length = 3900 // fits into the table of headers; 7 bits of it, then the others
+	frame := func(kind, flags byte, stream int, payload []byte) []byte {
+		n := len(payload)
+		return slices.Concat([]byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags, 0, 0, byte(stream >> 8), byte(stream)}, payload) //nolint:gosec // small
+	}
+	pseudo := []byte{0x83, 0x86, 0x84, 0x01, 1, 'a'} // POST, http, / and the authority
+	header := slices.Concat([]byte{0x40, 1, 'x', 127, (length-127)&127 | 128, (length - 127) >> 7}, bytes.Repeat([]byte("A"), length))
+	again := bytes.Repeat([]byte{0x80 | 62}, 14) // the newest of the table
+	all := append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0, nil)...)
+	for i := range streams {
+		payload := slices.Concat(pseudo, header, again)
+		if i > 0 {
+			payload = slices.Concat(pseudo, again, again[:1])
+		}
+		all = append(all, frame(1, 4, 2*i+1, payload)...)
+	}
+	return all
+}
+
 // envoyMemory is the rule of routing.md, in MB: what Envoy needs for connections, and for
 // bodies of 4 MiB of known callers at once.
 func envoyMemory(connections, bodies int) int { return 70 + connections/6 + 16*bodies }
 
-// silence: connections that send nothing, or half a header, keep nobody out, and end.
+// silence: connections that send nothing, or half a header, keep nobody out, and end. A pause
+// moves no request on to the platform's key.
 func silence(t *testing.T, a *tenant) {
 	a.envoy.restart(os.Kill) // it still has connections of the test before, and no tenant has one
 	silent := open(t, 1100, func(i int) []byte { return map[bool][]byte{true: []byte("POST / HTTP/1.1\r\nHost: a\r\n")}[i == 0] })
@@ -418,12 +456,20 @@ func silence(t *testing.T, a *tenant) {
 	if !*isLong {
 		return
 	}
-	for c, within := range map[net.Conn]time.Duration{silent[0]: 15 * time.Second, silent[len(silent)-1]: 80 * time.Second} {
+	// Envoy ends the idle connections of these before the network forgets them.
+	together(16, func(int) {
+		a.call(model, "slow,200").is(t, "a new connection", 200, `{"answer":"200"}`, a.plan(model)[0])
+	})
+	hasEnded := func(c net.Conn, within time.Duration) {
+		t.Helper()
 		kit.Must(t, c.SetReadDeadline(time.Now().Add(within)))
 		if text, err := io.ReadAll(c); err != nil {
 			t.Errorf("a connection is open after %s: %q, %v", within, text, err)
 		}
 	}
+	hasEnded(silent[0], 15*time.Second)
+	hasEnded(silent[len(silent)-1], 80*time.Second)
+	together(16, func(int) { a.call(model).is(t, "after a pause", 200, `{"answer":"200"}`, a.plan(model)[0]) })
 }
 
 // large: whole bodies of 4 MiB cost what routing.md says.

@@ -379,7 +379,10 @@ var hosts = map[string]host{
 	foreignHost:                {"azure", azurePath, true},
 	privateHost:                {"azure", azurePath, true},
 	"api.anthropic.com":        {"anthropic", chat, false},
-	"bedrock-runtime.us-east-1.amazonaws.com": {"amazon-bedrock", "/openai/v1/chat/completions", false},
+	"api.fireworks.ai":         {"fireworks", "/inference/v1/chat/completions", false},
+	"us.api.fireworks.ai":      {"fireworks", "/inference/v1/chat/completions", true},
+	"bedrock-runtime.us-east-1.amazonaws.com":    {"amazon-bedrock", "/openai/v1/chat/completions", false},
+	"bedrock-runtime.eu-central-1.amazonaws.com": {"amazon-bedrock", "/openai/v1/chat/completions", true},
 }
 
 // The header in which each provider takes its key, unless it is Authorization.
@@ -418,8 +421,41 @@ func serveProviders(t *testing.T, folder string) *providers {
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}
 	t.Cleanup(func() { _ = server.Close() }) // it waits for no stream
-	go func() { _ = server.ServeTLS(l, "", "") }()
+	go func() { _ = server.ServeTLS(forgetful{l}, "", "") }()
 	return p
+}
+
+// forgetful accepts connections through a NAT that forgets one without traffic after forgetTime.
+type forgetful struct{ net.Listener }
+
+const forgetTime = 65 * time.Second // less than a NAT's 350 s, and more than Envoy's idle_timeout
+
+// Accept implements net.Listener.
+func (f forgetful) Accept() (net.Conn, error) {
+	c, err := f.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	forgotten := &forgottenConn{Conn: c}
+	forgotten.used.Store(time.Now().UnixNano())
+	return forgotten, nil
+}
+
+// forgottenConn answers the first bytes after a pause by a reset.
+type forgottenConn struct {
+	net.Conn
+	used atomic.Int64
+}
+
+// Read implements net.Conn.
+func (c *forgottenConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if now := time.Now().UnixNano(); err == nil && now-c.used.Swap(now) > int64(forgetTime) {
+		_ = c.Conn.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 func (p *providers) isSecret(text string) bool {
