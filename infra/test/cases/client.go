@@ -127,8 +127,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 			return nil, fmt.Errorf("reading a request: %w", err)
 		}
 	}
-	c.arrives(r, &a)
-	if c.most > 0 && c.attempts > c.most {
+	if isTooMany := c.arrives(r, &a); isTooMany {
 		c.life.end(context.DeadlineExceeded)
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -166,8 +165,9 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// arrives finds the call of an attempt, and inspects it.
-func (c *client) arrives(r *http.Request, a *attempt) {
+// arrives finds the call of an attempt, and inspects it. It reports whether the act has made
+// more attempts than it may.
+func (c *client) arrives(r *http.Request, a *attempt) (isTooMany bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind, id := kindOf(r, a.body), r.Header.Get("Amz-Sdk-Invocation-Id")
@@ -190,6 +190,7 @@ func (c *client) arrives(r *http.Request, a *attempt) {
 	if f, ok := c.last[kind]; ok && !c.world.Real() && f.at.Equal(time.Now()) && a.number > 1 && (!f.lost || a.number > 2) {
 		c.world.Broken("calls", "%s is repeated without a pause", a.call)
 	}
+	return c.most > 0 && c.attempts > c.most
 }
 
 var (
