@@ -96,7 +96,7 @@ const (
 // other call goes on, for byok.ReadTime at most: it would take its connection with it, and a
 // service that is slow already would have to make new ones.
 func firstOf[V any](ctx context.Context, seconds slots, call func(context.Context) (V, error)) (value V, err error) {
-	answers := make(chan result[V], 2) //nolint:mnd // both calls
+	answers := make(chan result[V], 2)
 	begin := func(end func()) {
 		defer end()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), byok.ReadTime)
