@@ -84,6 +84,7 @@ type authorizer struct {
 	config  config
 	reader  *routing.Reader
 	kept    readings
+	bodies  bodies
 	metrics *metrics
 	log     *slog.Logger
 	isReady atomic.Bool
@@ -91,7 +92,7 @@ type authorizer struct {
 
 // newAuthorizer returns an authorizer. Close its reader after use.
 func newAuthorizer(c config, clients aws.Config, log *slog.Logger) (*authorizer, error) {
-	a := &authorizer{config: c, log: log}
+	a := &authorizer{config: c, log: log, bodies: newBodies(c.MaxBodyBytes)}
 	a.metrics = newMetrics(func() int { return a.reader.Kept() })
 	clients.APIOptions = append(clients.APIOptions, a.metrics.watch)
 	var err error
@@ -439,13 +440,13 @@ func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (request 
 	if r.Method != http.MethodPost {
 		return request, false, &refusal{http.StatusNotFound, "unknown_call", nil}
 	}
-	body, err := readContent(http.MaxBytesReader(w, r.Body, a.config.MaxBodyBytes))
+	body, err := a.bodies.read(r.Context(), w, r)
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
 	switch {
 	case isTooLarge, r.Header.Get(partialHeader) == "true":
 		return request, false, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
-	case errors.Is(err, os.ErrDeadlineExceeded): // the router had the whole body
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded): // the router had the whole body
 		return request, false, &refusal{http.StatusServiceUnavailable, "slow_body", err}
 	case err != nil && r.Header.Get(codingHeader) != "":
 		return request, false, &refusal{http.StatusBadRequest, "content_encoding", nil}

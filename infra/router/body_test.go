@@ -1,73 +1,71 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
-	"math/rand/v2"
-	"runtime"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"signalbox.dev/infra/test/kit"
 )
 
-// Long strings are left out, and still checked: for bodies with a damage at any place the
-// model is read if the whole body is sound, and only then.
-func TestLongStringsAreChecked(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
-	units := []string{"a", "é", "€", "\U0001f511", `\"`, `\\`, `\/`, `\n`, `\u00e9`, `\uD83D\uDD11`, `\u4f60`, " ", "{", "~"}
-	damages := []string{"\"", "\\", `\x`, `\u12`, `\ud83d`, `\udd11`, `\ud83d\u0041`, `\ud83d\n\udd11`, `\ud83dx`, "\x00", "\n", "\xff", "\xc3", "\xe2\x82", "\xf0\x9f\x94", "\xc0\xaf", "\xed\xa0\x80"}
-	for round := range 500 {
-		var text strings.Builder
-		if unit := random.IntN(len(units) + 2); unit < len(units) { // often one unit alone
-			for text.Len() < longest-20+random.IntN(40) || random.IntN(20) > 0 {
-				text.WriteString(units[unit])
+// A body has its place while it is read, however that ends, and a large one waits for its turn.
+func TestBodiesAreReadInTurn(t *testing.T) {
+	const longest = 1000
+	b := newBodies(longest)
+	hasRoom := func(n int64) bool {
+		ok := b.room.TryAcquire(n)
+		if ok {
+			b.room.Release(n)
+		}
+		return ok
+	}
+	read := func(ctx context.Context, body io.Reader, length int64) (content, error) {
+		during := readerFunc(func(p []byte) (int, error) {
+			if size := min(uint64(length), longest); hasRoom(longestAtOnce*longest - int64(size) + 1) { //nolint:gosec // -1 is more
+				t.Errorf("a body of %d bytes has no place of its own", length)
 			}
-		} else {
-			for text.Len() < 2*longest {
-				text.WriteString(units[random.IntN(len(units))])
-			}
+			return body.Read(p)
+		})
+		r := httptest.NewRequest(http.MethodPost, "/plan", during)
+		r.ContentLength = length
+		return b.read(ctx, httptest.NewRecorder(), r)
+	}
+	sound := `{"x":"` + strings.Repeat("é", 450) + `","model":"m"}`
+	for name, c := range map[string]struct {
+		body    io.Reader
+		length  int64
+		isSound bool
+	}{
+		"a body":                   {iotest.OneByteReader(strings.NewReader(sound)), int64(len(sound)), true},
+		"one of unknown length":    {strings.NewReader(sound), -1, true},
+		"a malformed one":          {strings.NewReader(sound + "{"), int64(len(sound)) + 1, false},
+		"one of a broken sequence": {strings.NewReader(strings.Replace(sound, "é", "\xff", 1)), -1, false},
+		"too large a one":          {strings.NewReader(sound + strings.Repeat(" ", longest)), 2000, false},
+		"one that breaks off":      {io.MultiReader(strings.NewReader(sound), iotest.ErrReader(errors.New("gone"))), -1, false},
+	} {
+		if read, err := read(t.Context(), c.body, c.length); (err == nil) != c.isSound || c.isSound && read.model != "m" {
+			t.Errorf("%s: %q, %v", name, read.model, err)
 		}
-		if random.IntN(2) > 0 {
-			text.WriteString(damages[random.IntN(len(damages))])
-			text.WriteString(units[random.IntN(len(units))])
+		if !hasRoom(longestAtOnce * longest) {
+			t.Fatalf("%s keeps its place", name)
 		}
-		body := `{"messages":["` + text.String() + `"],"model":"m"}`
-		isSound := jsontext.Value(body).IsValid()
-		cut := random.IntN(len(body)) // what comes before it is read at once, the rest byte by byte
-		read, err := readContent(io.MultiReader(strings.NewReader(body[:cut]), iotest.OneByteReader(strings.NewReader(body[cut:]))))
-		if isSound != (err == nil) || isSound && read.model != "m" {
-			t.Fatalf("round %d: %q, %v, sound: %t, of …%q", round, read.model, err, isSound, body[max(0, len(body)-80):])
-		}
+	}
+	kit.Must(t, b.room.Acquire(t.Context(), longestAtOnce*longest-100))
+	if _, err := read(t.Context(), strings.NewReader(`{"model":"m"}`), 100); err != nil {
+		t.Errorf("a small body beside large ones: %v", err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := read(ended, strings.NewReader(sound), int64(len(sound))); !errors.Is(err, context.Canceled) {
+		t.Errorf("a large body beside large ones: %v", err)
 	}
 }
 
-// A body costs little memory, whatever its strings and numbers are.
-func TestALargeBodyCostsLittleMemory(t *testing.T) {
-	for name, c := range map[string]struct {
-		value   string
-		isSound bool
-	}{
-		"a string":        {`"` + strings.Repeat("A", 1<<20) + `"`, true},
-		"escapes":         {`"` + strings.Repeat(`\u4f60`, 175_000) + `"`, true},
-		"a name":          {`{"` + strings.Repeat("A", 1<<20) + `":1}`, true},
-		"a number":        {strings.Repeat("9", 1<<20), false},
-		"a short number":  {strings.Repeat("9", longest), true},
-		"white space":     {strings.Repeat(" ", 1<<20) + "1", true},
-		"many values":     {"[" + strings.Repeat("1,", 1<<19) + "1]", true},
-		"a deep value":    {strings.Repeat("[", 1<<20), false},
-		"an endless text": {`"` + strings.Repeat("A", 1<<20), false},
-	} {
-		body := strings.NewReader(`{"x":` + c.value + `,"model":"m"}`)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		read, err := readContent(body)
-		runtime.ReadMemStats(&after)
-		if (err == nil) != c.isSound || c.isSound && read.model != "m" {
-			t.Errorf("%s: %q, %v", name, read.model, err)
-		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > 512<<10 {
-			t.Errorf("%s: %d bytes of memory", name, n)
-		}
-	}
-}
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
