@@ -6,14 +6,11 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/binary"
 	"encoding/pem"
 	"flag"
 	"fmt"
 	"maps"
 	"math/big"
-	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,14 +31,12 @@ var (
 // inside is the variable that names the folder of the certificate, in the namespaces.
 const inside = "SIGNALBOX_IN_NAMESPACES"
 
-// enter makes a machine of its own for router.yaml and envoy.yaml: a network, a name server,
-// certificates and /run/secrets. $1 is the folder of the certificate.
+// enter makes a machine of its own for router.yaml and envoy.yaml: a network, the providers'
+// names, certificates and /run/secrets. $1 is the folder of the certificate.
 const enter = `set -eu
 ip link set lo up && ip address add 203.0.113.1/32 dev lo
 mount -t tmpfs run /run && mkdir /run/secrets
-names=$(readlink -m /etc/resolv.conf)
-[ -e "$names" ] || { mkdir -p "$(dirname "$names")" && touch "$names"; }
-mount --bind "$1/resolv.conf" "$names"
+mount --bind "$1/hosts" /etc/hosts
 mount --bind "$1/ca.pem" /etc/ssl/certs/ca-certificates.crt
 shift && exec "$@"`
 
@@ -60,7 +55,7 @@ func TestShipped(t *testing.T) {
 		notRun(t, "Envoy is missing: make build installs it with Python")
 	}
 	folder := t.TempDir()
-	write(t, filepath.Join(folder, "resolv.conf"), "nameserver 127.0.0.1\n")
+	writeNames(t, filepath.Join(folder, "hosts"))
 	writeCertificate(t, folder)
 	var reasons []string
 	for _, space := range []string{"unshare -Urnm --map-root-user", "sudo -n unshare -nm"} {
@@ -119,41 +114,14 @@ func writeCertificate(t *testing.T, folder string) {
 	write(t, filepath.Join(folder, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
 }
 
-// serveNames is a name server. Each provider's name is this machine, by an address that is not
-// private, and has an IPv6 address, which this network does not reach.
-func serveNames(t *testing.T) {
+// writeNames writes the addresses of the providers' names. Each is this machine, by an address
+// that is not private, and has an IPv6 address, which this network does not reach.
+func writeNames(t *testing.T, file string) {
 	t.Helper()
-	c, err := net.ListenPacket("udp", "127.0.0.1:53")
-	kit.Must(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	go func() {
-		query := make([]byte, 1500)
-		for {
-			n, from, err := c.ReadFrom(query)
-			if err != nil {
-				return
-			}
-			asked := query[12:n] // after the header: a name, its type, its class
-			asked = asked[:bytes.IndexByte(asked, 0)+5]
-			kind, name := asked[len(asked)-4:], nameIn(asked)
-			if _, isKnown := hosts[name]; !isKnown {
-				_, _ = c.WriteTo(slices.Concat(query[:2], []byte{0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0}, asked), from) // no such name
-				continue
-			}
-			v4 := map[bool]string{true: "127.0.0.1", false: "203.0.113.1"}[name == privateHost]
-			address := netip.MustParseAddr(map[uint16]string{1: v4, 28: "2001:db8::1"}[binary.BigEndian.Uint16(kind)]).AsSlice()
-			_, _ = c.WriteTo(slices.Concat(query[:2], []byte{0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0}, asked,
-				[]byte{0xc0, 12}, kind, []byte{0, 0, 0, 60, 0, byte(len(address))}, address), from) //nolint:gosec // 4 or 16
-		}
-	}()
-}
-
-// nameIn returns the name of a DNS question: labels, each after its length.
-func nameIn(question []byte) string {
-	var labels []string
-	for question[0] > 0 {
-		n := 1 + int(question[0])
-		labels, question = append(labels, string(question[1:n])), question[n:]
+	var all strings.Builder
+	for name := range hosts {
+		address := map[bool]string{true: "127.0.0.1", false: "203.0.113.1"}[name == privateHost]
+		_, _ = fmt.Fprintf(&all, "%s %s\n2001:db8::1 %s\n", address, name, name)
 	}
-	return strings.Join(labels, ".")
+	write(t, file, all.String())
 }

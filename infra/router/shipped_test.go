@@ -119,7 +119,6 @@ func newBench(t *testing.T, folder string) *bench {
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 2000, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	serveNames(t)
 	b.providers = serveProviders(t, folder)
 	for _, name := range platforms {
 		write(t, "/run/secrets/"+name, "sk-platform-"+name+"\n")
