@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/user"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,7 +26,6 @@ import (
 type config struct {
 	Listen         string                     `yaml:"listen"`
 	ListenMode     fileMode                   `yaml:"listen_mode"`
-	ListenOwner    string                     `yaml:"listen_owner"`
 	NameKeysFile   string                     `yaml:"name_keys_file"`
 	Stack          stack                      `yaml:"stack"`
 	UserIDHeader   string                     `yaml:"user_id_header"`
@@ -69,7 +66,7 @@ func readConfig(file string) (config, error) {
 	if c.Listen == "" && err != nil { // it is no configuration
 		return c, err
 	}
-	return c, errors.Join(err, c.readMachine())
+	return c, errors.Join(err, c.readSecrets())
 }
 
 // readSettings reads the file alone. Its error lists all problems of it.
@@ -152,12 +149,10 @@ func (c *config) check() error {
 	return errors.Join(all...)
 }
 
-// readMachine reads what the configuration names on this machine: secrets, and a socket's owner.
-func (c *config) readMachine() error {
+// readSecrets reads the files that the configuration names.
+func (c *config) readSecrets() error {
 	var all problems
-	_, err := c.owner()
-	all.addIf(err != nil, "listen_owner: %v", err)
-	err = c.readNameKeys()
+	err := c.readNameKeys()
 	all.addIf(err != nil, "name_keys_file: %v", err)
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		err := c.Providers[name].readKey()
@@ -243,41 +238,6 @@ func readAddress(file string) (address, error) {
 		return address{}, err
 	}
 	return config{Listen: c.Listen}.address()
-}
-
-// owner is the owner of a socket; -1 leaves an id as it is.
-type owner struct{ uid, gid int }
-
-// owner finds the configured names, or takes numbers: an image may have no list of users.
-func (c config) owner() (owner, error) {
-	name, group, _ := strings.Cut(c.ListenOwner, ":")
-	uid, err := idOrNumber(name, func() (string, error) {
-		found, err := user.Lookup(name)
-		return cmp.Or(found, new(user.User)).Uid, err
-	})
-	if err != nil {
-		return owner{}, err
-	}
-	gid, err := idOrNumber(group, func() (string, error) {
-		found, err := user.LookupGroup(group)
-		return cmp.Or(found, new(user.Group)).Gid, err
-	})
-	return owner{uid, gid}, err
-}
-
-// idOrNumber returns -1 for no name.
-func idOrNumber(name string, lookup func() (string, error)) (int, error) {
-	if name == "" {
-		return -1, nil
-	}
-	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
-		return int(n), nil
-	}
-	id, err := lookup()
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(id)
 }
 
 func (s stack) sealingKeys() []string {

@@ -144,7 +144,7 @@ func configureAWS(ctx context.Context, c config) (aws.Config, error) {
 }
 
 // listen listens on the configured address. A socket is made in a folder of its own, where
-// nobody else can connect before it has its owner and mode. It then takes the place of the
+// nobody else can connect before it has its mode. It then takes the place of the
 // socket of another authorizer, which may serve on: there is always one to connect to.
 func listen(ctx context.Context, c config) (net.Listener, error) {
 	at, _ := c.address() // readConfig has checked it
@@ -165,26 +165,15 @@ func listen(ctx context.Context, c config) (net.Listener, error) {
 		return nil, err
 	}
 	listener.SetUnlinkOnClose(false)
-	if err := c.publish(made, at.name); err != nil {
+	err = os.Chmod(made, os.FileMode(c.ListenMode))
+	if err == nil {
+		err = os.Rename(made, at.name)
+	}
+	if err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
 	return listener, nil
-}
-
-// publish gives the socket its owner and mode, and then its name.
-func (c config) publish(made, name string) error {
-	o, err := c.owner()
-	if err != nil {
-		return err
-	}
-	if err := os.Lchown(made, o.uid, o.gid); err != nil {
-		return err
-	}
-	if err := os.Chmod(made, os.FileMode(c.ListenMode)); err != nil {
-		return err
-	}
-	return os.Rename(made, name)
 }
 
 // newServer returns the server for the listeners of serve.

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -42,8 +41,7 @@ func start(t *testing.T, listen string) (end func() error) {
 }
 
 // A new authorizer takes over the socket of one that serves or was killed, and every
-// connection is served. Only the owner and the group of listen_owner reach it. A file of
-// another kind stays.
+// connection is served. Its mode is listen_mode. A file of another kind stays.
 func TestRunListensOnASocket(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_PROFILE", "")
@@ -54,7 +52,7 @@ func TestRunListensOnASocket(t *testing.T) {
 	kit.Must(t, left.Close())
 	end := func() error { return nil }
 	for mode, want := range map[string]os.FileMode{
-		"": 0o600, "listen_mode: 0660": 0o660, `listen_mode: "0660"`: 0o660, "listen_mode: 660": 0o660, fmt.Sprintf("listen_owner: %d:%d", os.Getuid(), os.Getgid()): 0o600,
+		"": 0o600, "listen_mode: 0660": 0o660, `listen_mode: "0660"`: 0o660, "listen_mode: 660": 0o660,
 	} {
 		old := end
 		end = start(t, "unix:"+path+"\n"+mode)
