@@ -156,7 +156,7 @@ func TestPairsOfSettings(t *testing.T) {
 	short, err := readText(t, regexp.MustCompile(`(?m)^(max_|plan_age).*`).ReplaceAllString(example, ""))
 	kit.Must(t, err)
 	files := map[string]any{}
-	for _, file := range []string{"envoy.yaml", "deploy/ecs.yaml", "deploy/sidecar.yaml"} {
+	for _, file := range []string{"envoy.yaml", "deploy/sidecar.yaml"} {
 		text, err := os.ReadFile(file) //nolint:gosec // of the test
 		kit.Must(t, err)
 		decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -174,7 +174,7 @@ func TestPairsOfSettings(t *testing.T) {
 	connections, breakers := slices.Max(numbers(valuesOf(envoy, "filters"), "max_connections")), numbers(valuesOf(envoy, "circuit_breakers"), "max_connections")
 	idle := numbers(valuesOf(envoy, "clusters"), "idle_timeout")
 	decided := int(requestTime.Seconds())
-	ecs, sidecar := files["deploy/ecs.yaml"], files["deploy/sidecar.yaml"]
+	sidecar := files["deploy/sidecar.yaml"]
 	for what, holds := range map[string]bool{
 		"a body before its caller is known fits into the buffer": slices.ContainsFunc(valuesOf(envoy, "end"), func(v any) bool { n, ok := v.(int); return ok && n-1 <= least("per_connection_buffer_limit_bytes")/4 }),
 		"the defaults are the example's":                         short.MaxBodyBytes == c.MaxBodyBytes && short.PlanAge == c.PlanAge && short.MaxConnections == c.MaxConnections,
@@ -186,8 +186,6 @@ func TestPairsOfSettings(t *testing.T) {
 		"Envoy ends idle connections before a NAT does":          len(idle) == len(c.Providers)+1 && slices.Max(idle) < 350,
 		"headers come before the body":                           least("request_headers_timeout") < least("request_timeout"),
 		"each client may have an attempt":                        slices.Max(breakers) >= connections,
-		"ECS gives Envoy its memory":                             slices.Max(numbers(valuesOf(ecs, "ContainerDefinitions"), "Memory")) >= envoyMemory(connections, 20),
-		"ECS gives Envoy its files":                              slices.Max(numbers(ecs, "HardLimit")) >= 2*connections+1024,
 		"Kubernetes gives Envoy its memory":                      slices.Max(numbers(sidecar, "memory")) >= envoyMemory(connections, 20),
 		"Kubernetes probes Envoy's own port":                     slices.Contains(valuesOf(sidecar, "path"), any("/ready")) && slices.Contains(valuesOf(sidecar, "port"), any(9901)),
 	} {
