@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -51,45 +50,6 @@ func TestHeaders(t *testing.T) {
 		t.Run(c.header+" "+c.name, func(t *testing.T) {
 			c.request.With(c.header, c.values...).Do(t).Is(t, c.status)
 		})
-	}
-}
-
-// TestStrangersLearnNothing: what is another account's gets the same bytes as what is
-// unknown: what an operation is about, a workspace, an API key; so does a workspace beyond
-// the key's own. the cases of each function tries every kind of caller and resource.
-func TestStrangersLearnNothing(t *testing.T) {
-	t.Parallel()
-	n, other := newTenant(t), newTenant(t)
-	workspace := func(id string) request { return post(bodyWith(`,"workspace_id":"` + id + `"`)) }
-	hash := func(token string) request {
-		return post(bodyWith(`,"allowed_api_key_hashes":["` + hashOf(token) + `"]`))
-	}
-	same := func(name string, foreign, unknown request, status int) {
-		t.Run(name, func(t *testing.T) {
-			got := foreign.As(n.management).Do(t).Is(t, status)
-			indistinguishable(t, got, unknown.As(n.management).Do(t))
-		})
-	}
-	same("workspace", workspace(other.workspace), workspace(unknownJob), 400)
-	same("API key", hash(other.standard), hash("unknown"), 400)
-	for _, o := range operations {
-		if !o.hasID() {
-			continue
-		}
-		foreign := o.valid(t, other, other.workspace)
-		same(o.id, foreign, o.unknown(), 404)
-		if the.spec.Has(o.id, "If-None-Match") {
-			same(o.id+", unchanged", foreign.With("If-None-Match", "*"), o.unknown(), 404)
-		}
-		if the.spec.Has(o.id, "workspace_id") {
-			same(o.id+", workspace", foreign.In(other.workspace), foreign.In(unknownJob), 404)
-			bound := n.StandardKey(t, ids.Workspace(n.second))
-			beyond := o.valid(t, n, n.workspace)
-			indistinguishable(t, beyond.In(n.workspace).As(bound).Do(t).Is(t, 404), o.unknown().As(bound).Do(t))
-			beyond.As(n.management).Do(t).Is(t, o.success())
-			o.valid(t, n, n.second).As(bound).Do(t).Is(t, o.success()) // its own, without a parameter
-		}
-		foreign.As(other.management).Do(t).Is(t, o.success())
 	}
 }
 

@@ -207,16 +207,7 @@ func (n tenant) job(t *testing.T, status syncjobs.Status) string {
 // file uploads a file to the workspace.
 func (n tenant) file(t *testing.T, workspace string) string {
 	t.Helper()
-	id := string(ids.NewFile())
-	n.upload(t, workspace, id)
-	return id
-}
-
-func objectKey(workspace, file string) string {
-	return files.Key(ids.Workspace(workspace), ids.File(file))
-}
-
-func (n tenant) upload(t *testing.T, workspace, id string) {
-	t.Helper()
-	n.Bucket().Put(t, objectKey(workspace, id), "the file's content")
+	id := ids.NewFile()
+	n.Bucket().Put(t, files.Key(ids.Workspace(workspace), id), "the file's content")
+	return string(id)
 }

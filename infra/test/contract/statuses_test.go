@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -41,7 +43,12 @@ func TestEveryStatus(t *testing.T) {
 			}
 			t.Run(o.id+" "+http.StatusText(status), func(t *testing.T) {
 				if status == http.StatusTooManyRequests {
-					beyondLimit(t, func(int) request { return r })
+					if the.burst > 200 {
+						t.Skipf("DeleteBurst is %d: too many requests would be needed", the.burst)
+					}
+					if _, statuses := atOnce(t, the.burst+20, func(int) request { return r }); statuses[status] == 0 {
+						t.Errorf("none of %v was refused", statuses)
+					}
 					return
 				}
 				seesPlanted(t, r.Operation, r.Do(t).Is(t, status))
@@ -89,8 +96,10 @@ func TestOtherParameters(t *testing.T) {
 	s, stop, err := start(state, map[string]string{"FilesVersioning": "Enabled", "ReadsPerSecond": "20", "DeleteRatePerMinute": "1"})
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, stop()) })
-	t.Run("versions", func(t *testing.T) { deletesEveryVersion(t, s) })
 	n, other, bad := s.tenant(t), s.tenant(t), s.tenant(t)
+	hidden := n.file(t, n.workspace) // the calls for its versions are judged by `make iam`
+	n.Bucket().Hide(t, files.Key(n.Workspace, ids.File(hidden)))
+	del(hidden).As(n.ManagementKey(t)).At(s.client).Do(t).Is(t, http.StatusOK)
 	jobs, access := kit.Rows{DB: s.DynamoDB, Table: s.Jobs}, kit.Rows{DB: s.DynamoDB, Table: s.Access}
 	damaged := n.job(t, syncjobs.Succeeded)
 	jobs.Set(t, kit.Key("job#"+damaged), "created_at", kit.Number("1760000000000")) // milliseconds

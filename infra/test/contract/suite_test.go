@@ -65,7 +65,7 @@ type suite struct {
 type server struct {
 	client *client.Client
 	*kit.Stack
-	limiter
+	burst int // of deletions by one API key
 }
 
 func newServer(ctx context.Context, base, stack string) (server, error) {
@@ -79,16 +79,13 @@ func newServer(ctx context.Context, base, stack string) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	c.HTTP.Transport = paced{c.HTTP.Transport, rate.NewLimiter(rate.Limit(creates)/2, mostPosts)}
-	l, err := limiterOf(opened.Parameters)
-	return server{c, opened, l}, err
+	c.HTTP.Transport = paced{c.HTTP.Transport, rate.NewLimiter(rate.Limit(creates)/2, 1)}
+	// A stack without parameters, such as that of `make run`, has the template's defaults.
+	burst, err := strconv.Atoi(cmp.Or(opened.Parameters["DeleteBurst"], "20"))
+	return server{c, opened, burst}, err
 }
 
-// mostPosts is how many creates the suite sends at once. The gateway's throttle for them is
-// low.
-const mostPosts = 20
-
-// paced sends creates at half the gateway's rate.
+// paced sends creates at half the gateway's rate, which is low.
 type paced struct {
 	http.RoundTripper
 	creates *rate.Limiter
