@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -118,66 +115,6 @@ func TestDeleteLeavesNothing(t *testing.T) {
 				t.Errorf("of file_10 %d versions are left, want 1", n)
 			}
 		})
-	}
-}
-
-// If a longer key lost its delete marker, its bytes would be visible again.
-func TestDeleteLeavesAHiddenSiblingHidden(t *testing.T) {
-	for _, versioning := range []types.BucketVersioningStatus{enabled, suspended} {
-		s := newFixture(t, enabled)
-		for _, f := range []ids.File{"file_1", "file_10", "file_1-"} {
-			s.put(f)
-			s.mark(f)
-		}
-		s.engines.SetVersioning(t, s.bucket.Name, versioning)
-		s.mustDelete("file_1", 1)
-		for _, f := range []ids.File{"file_10", "file_1-"} {
-			s.mustBeHidden(f)
-			if n := s.left(f); n != 2 {
-				t.Errorf("of %s %d versions and markers are left, want 2", f, n)
-			}
-		}
-	}
-}
-
-func TestDeleteOnASuspendedBucket(t *testing.T) {
-	s := newFixture(t, off)
-	s.put("file_null") // before versioning: version null
-	s.put("file_both")
-	s.engines.SetVersioning(t, s.bucket.Name, enabled)
-	s.put("file_both")
-	s.put("file_old")
-	s.engines.SetVersioning(t, s.bucket.Name, suspended)
-	s.put("file_new")
-	// S3's delete marker replaces the null version, so one version of file_both is left to
-	// remove. versitygw keeps the null version beside its marker.
-	for f, versions := range map[ids.File][]int{"file_null": {0}, "file_both": {1, 2}, "file_old": {1}, "file_new": {0}} {
-		s.mustDelete(f, versions...)
-		s.mustNotFind(f)
-	}
-}
-
-func TestOfManyDeletesAtOnceOneWins(t *testing.T) {
-	s := newFixture(t, off)
-	for round := range 5 {
-		f := ids.File(fmt.Sprintf("file_%d", round))
-		s.put(f)
-		var won atomic.Int64
-		var all sync.WaitGroup
-		for range 100 {
-			all.Go(func() {
-				_, err := s.store.Delete(t.Context(), s.workspace, f)
-				if err == nil {
-					won.Add(1)
-				} else if !errors.Is(err, files.ErrNotFound) {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if won.Load() != 1 {
-			t.Errorf("round %d: %d of 100 deleted it", round, won.Load())
-		}
 	}
 }
 
