@@ -283,23 +283,6 @@ func TestTheWarmUpIsBounded(t *testing.T) {
 	})
 }
 
-// The network may have purged the connections of a process that was frozen. A call then
-// meets at most one lost connection and retries without a pause.
-func TestAFrozenFunctionReconnectsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
-		call := list(t, n.database(t))
-		calls.Together(t.Context(), call, call, call)
-		n.purged.Store(n.connections.Load())
-		began := time.Now()
-		calls.Together(t.Context(), call, call)
-		call(t.Context())
-		if took := time.Since(began); took != 2*response || n.purged.Load() != 3 {
-			t.Errorf("two round trips took %v after %d connections were purged, want %v after 3", took, n.purged.Load(), 2*response)
-		}
-	})
-}
-
 // If the freeze silenced the connections, a request that calls two services waits once.
 func TestAFrozenFunctionWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
