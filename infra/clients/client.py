@@ -10,17 +10,14 @@ It repeats requests by the rules of openapi.yaml, in "Repeating a request".
 
 import http.client
 import json
-import queue
 import random
 import re
 import ssl
-import threading
 import time
 import urllib.error
 import urllib.request
 
 LARGEST = 1 << 20  # bytes of an answer
-LONGEST_TRY = 60  # seconds, from the look-up of the host to the last byte
 LONGEST_WAIT = 60  # seconds, whatever a Retry-After says
 
 
@@ -145,26 +142,7 @@ class Unprocessed(urllib.request.HTTPErrorProcessor):
 
 def send(request):
     """Returns status, headers and body. It raises OSError, HTTPException or ValueError without
-    an answer. A thread of its own, because a socket's time-out begins anew with each byte."""
-    ends = queue.SimpleQueue()
-
-    def exchange():
-        try:
-            ends.put(received(request))
-        except Exception as error:
-            ends.put(error)
-
-    threading.Thread(target=exchange, daemon=True).start()
-    try:
-        end = ends.get(timeout=LONGEST_TRY)
-    except queue.Empty:
-        raise TimeoutError(f"no answer within {LONGEST_TRY} seconds") from None
-    if isinstance(end, Exception):
-        raise end
-    return end
-
-
-def received(request):
+    an answer. Each wait for the server ends after 35 seconds; the whole has no limit."""
     # A proxy of the environment gets https alone: by http it would read the key.
     proxies = {scheme: proxy for scheme, proxy in urllib.request.getproxies().items() if scheme == "https"}
     opener = urllib.request.build_opener(Unprocessed, urllib.request.ProxyHandler(proxies))
