@@ -37,7 +37,7 @@ func runShipped(t *testing.T, folder string) {
 		run  func(*testing.T, *tenant)
 	}{
 		{"answers", answers}, {"headers", headers}, {"documents", documents}, {"random", random}, {"streams", streams}, {"repeats", repeats}, {"restarts", restarts},
-		{"strangers", strangers}, {"silence", silence}, {"large", large}, {"outages", outages},
+		{"strangers", strangers}, {"silence", silence}, {"large", large}, {"brownout", brownout}, {"outages", outages},
 	} {
 		t.Run(check.name, func(t *testing.T) { check.run(t, a) })
 	}

@@ -12,25 +12,24 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"signalbox.dev/infra/test/kit"
-	"signalbox.dev/shared/auth"
 )
 
 // slowDynamoDB passes calls to the engine and repeats its answers: no row changes here, and the
 // engine is slower than DynamoDB. least is the least pause before an answer.
-func slowDynamoDB(t *testing.T, f *fixture, least *atomic.Int64) *httptest.Server {
+func slowDynamoDB(t *testing.T, a *tenant, least *atomic.Int64) *httptest.Server {
 	t.Helper()
-	engine, err := url.Parse(*dynamodb.NewFromConfig(f.engines.Config).Options().BaseEndpoint)
+	engine, err := url.Parse(*dynamodb.NewFromConfig(a.engines.Config).Options().BaseEndpoint)
 	kit.Must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(engine)
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // of calls that the authorizer did not wait for
@@ -57,44 +56,33 @@ func slowDynamoDB(t *testing.T, f *fixture, least *atomic.Int64) *httptest.Serve
 	return server
 }
 
-// As many callers as Envoy's breaker admits, each of an account of its own. While DynamoDB answers
-// in 300 to 700 ms, all of them leave the authorizer within the memory of the examples in deploy.
-func TestManyCallers(t *testing.T) {
-	buildRouter(t)
-	t.Parallel()
-	const callers, most = 512, 256 << 20
-	f := newFixture(t)
+// brownout: with -long as many callers as Envoy's breaker admits, each of an account of its own.
+// While DynamoDB answers in 300 to 700 ms, all of them leave the authorizer within the memory of
+// the examples in deploy.
+func brownout(t *testing.T, a *tenant) {
+	const most = 256 // MB
+	callers := map[bool]int{true: 512, false: 128}[*isLong]
 	var slow atomic.Int64
-	server := slowDynamoDB(t, f, &slow)
-	tokens := make([]string, callers)
-	together(16, func(first int) {
-		registry := auth.NewRegistry(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Access)
-		for i := first; i < callers; i += 16 {
-			tokens[i] = kit.NewTenant(t, registry).StandardKey(t, "")
-		}
-	})
-	folder := filepath.Dir(f.file)
-	text, err := os.ReadFile(f.file)
-	kit.Must(t, err)
-	write(t, f.file, strings.Replace(string(text), "127.0.0.1:0", "unix:"+folder+"/socket", 1))
-	access, err := f.engines.Config.Credentials.Retrieve(t.Context())
-	kit.Must(t, err)
-	router := exec.CommandContext(t.Context(), routerBinary, "-config", f.file) //nolint:gosec // our own
-	router.Env = append(os.Environ(), "GOMEMLIMIT=200MiB", "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL="+server.URL,
-		"AWS_ACCESS_KEY_ID="+access.AccessKeyID, "AWS_SECRET_ACCESS_KEY="+access.SecretAccessKey)
-	kit.Must(t, router.Start())
-	kit.Must(t, askReady(t.Context(), f.file, time.Minute))
-	// The system shows this limit on Linux only.
-	if limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", router.Process.Pid)); err == nil && !strings.Contains(string(limits), "Max core file size        0                    0 ") {
+	shipped := a.authorizer.env
+	defer func() { a.authorizer.env = shipped; a.authorizer.restart(syscall.SIGTERM) }()
+	a.authorizer.env = append(slices.Clone(shipped), "GOMEMLIMIT=200MiB", "AWS_ENDPOINT_URL_DYNAMODB="+slowDynamoDB(t, a, &slow).URL)
+	a.authorizer.restart(syscall.SIGTERM)
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", a.authorizer.running.Process.Pid))
+	if kit.Must(t, err); !strings.Contains(string(limits), "Max core file size        0                    0 ") {
 		t.Errorf("a core dump is possible: %s", limits)
 	}
-	client := onSocket(folder + "/socket")
+	tokens := make([]string, callers)
+	together(16, func(first int) {
+		for i := first; i < callers; i += 16 {
+			tokens[i] = a.tenant().token
+		}
+	})
 	plans := func() (answered, served int64) {
 		var all, good atomic.Int64
 		together(callers, func(i int) {
-			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://router/plan", strings.NewReader(`{"model":"m"}`)) // it is legal
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:9180/plan", strings.NewReader(`{"model":"gpt-5.2"}`)) // it is legal
 			r.Header.Set("Authorization", "Bearer "+tokens[i])
-			response, err := client.Do(r)
+			response, err := a.client.Do(r)
 			if err != nil { // on a busy machine a request's header may be too late
 				return
 			}
@@ -110,17 +98,11 @@ func TestManyCallers(t *testing.T) {
 	slow.Store(int64(300 * time.Millisecond))
 	answered, served := plans()
 	// At half a second an answer, 64 at once, more than 200 fit into the time that requests wait.
-	if (answered < callers || served < 100) && !kit.Busy(t, "a brown-out") {
+	if (answered < int64(callers) || served < 100) && !kit.Busy(t, "a brown-out") {
 		t.Errorf("%d of %d requests have a response, %d are served", answered, callers, served)
 	}
-	response, err := client.Get("http://router/metrics")
-	kit.Must(t, err)
-	metrics, err := io.ReadAll(response.Body)
-	kit.Must(t, err)
-	_, after, _ := strings.Cut(string(metrics), "\ngo_memstats_sys_bytes ")
-	var memory float64
-	if _, err := fmt.Sscan(after, &memory); err != nil || memory > most {
-		t.Errorf("%.0f bytes of memory, %v", memory, err)
+	used := a.authorizer.peak()
+	if t.Logf("%d of %d requests in the brown-out: the authorizer %d MB", served, callers, used); used > most {
+		t.Errorf("%d callers in a brown-out: the authorizer %d MB", callers, used)
 	}
-	t.Logf("%d of %d requests in the brown-out; %.0f MB", served, callers, memory/1e6)
 }

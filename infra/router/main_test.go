@@ -85,7 +85,7 @@ func TestRunListensOnASocket(t *testing.T) {
 
 // onSocket returns a client of the authorizer on this socket.
 func onSocket(path string) *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}}
 }

@@ -49,8 +49,11 @@ func TestShipped(t *testing.T) {
 		runShipped(t, folder)
 		return
 	}
-	buildRouter(t)
 	t.Parallel()
+	// An older program than its source would be tested in vain.
+	if out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", ".build/router").CombinedOutput(); err != nil {
+		t.Fatalf("building the authorizer: %v\n%s", err, out)
+	}
 	if _, err := os.Stat(envoyBinary); err != nil {
 		notRun(t, "Envoy is missing: make build installs it with Python")
 	}
@@ -78,14 +81,6 @@ func TestShipped(t *testing.T) {
 		return
 	}
 	notRun(t, strings.Join(reasons, "; "))
-}
-
-// buildRouter builds routerBinary: one older than its source would be tested in vain.
-func buildRouter(t *testing.T) {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", ".build/router").CombinedOutput(); err != nil {
-		t.Fatalf("building the authorizer: %v\n%s", err, out)
-	}
 }
 
 // notRun records that the shipped files were not run. make test prints it, and .ci/run fails.
