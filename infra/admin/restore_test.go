@@ -432,7 +432,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 	r.seal(r.workspace, "n", func(d *byok.Draft) { d.SortOrder, d.Label = 7, "sbx...BCDE" })
 	r.wantFound(without(r.findings(exit.Uncertain, "restore", "check"), before),
 		"none: workspace default: 4 credentials of a deleted workspace: admin workspace purge",
-		"operator: credential ID: its key may be an API key of this service, by its label sbx...BCDE: routers refuse to send one",
+		"none: credential ID: its key may be an API key of this service, by its label sbx...BCDE: routers refuse to send one. If it is, disable that API key and delete the credential",
 		"operator: credential ID: has the same sort_order of openai, 0, as ID",
 		"operator: item account#Acme key#unbound: not an item of the access table",
 		"operator: item somebody's item: not an item of the access table",

@@ -305,8 +305,9 @@ func (i *inspection) inspectCredentials() {
 		}
 		taken[at] = p.ID
 		if p.Form == byok.SignalboxKey {
-			i.leave("credential", string(p.ID), p.Account, "its key may be an API key of this service, by its label "+p.Label+": routers refuse to send one",
-				"if it is, disable that API key and delete the credential")
+			// A label is too short to know, so this is no inconsistency: it could never be mended.
+			i.note("credential", string(p.ID), p.Account, "its key may be an API key of this service, by its label "+p.Label+
+				": routers refuse to send one. If it is, disable that API key and delete the credential")
 		}
 		_, unknown := Split(p.AllowedAPIKeyHashes, func(hash ids.KeyHash) bool { return i.Access.Keys[hash].Account == p.Account })
 		if len(unknown) > 0 {

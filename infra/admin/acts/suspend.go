@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
 )
-
-const errUnmarked = Findings("everything else is suspended. The keys that are named above have no mark, because their rows name no account: no request with them passes. `admin key delete` removes each")
 
 // Suspend suspends an account: its keys are refused, and none can be made. It returns the number
 // of keys that it marked.
@@ -43,11 +41,10 @@ func (s *Stack) Resume(ctx context.Context, id ids.Account) (changed int, err er
 	return changed, err
 }
 
-// orOthers adds to an error how many keys were changed. No repetition marks the keys that a
-// finding names.
+// orOthers adds to an error how many keys were changed.
 func orOthers(err error, changed int) error {
-	if err == nil || Is[Findings](err) {
-		return err
+	if err == nil {
+		return nil
 	}
 	return &Partial{Err: err, Done: Count(changed, "key") + " changed, others not: repeat the command"}
 }
@@ -80,15 +77,20 @@ func (s *Stack) SurveyOf(ctx context.Context, account ids.Account) (*auth.Survey
 	return survey, nil
 }
 
-// KeysOf returns the keys of the account. Unreadable ones are among them: during a suspension
-// somebody may put their rows right.
+// KeysOf returns the keys of the account. Damaged ones are among them, also one in its list whose
+// row names no account: during a suspension somebody may put their rows right.
 func KeysOf(survey *auth.Survey, account ids.Account) (found []auth.SurveyedKey) {
 	for _, key := range Sorted(survey.Keys) {
-		if key.Account == account {
+		if key.Account == account || key.Account == "" && isListed(survey, "account#"+string(account), key) {
 			found = append(found, key)
 		}
 	}
 	return found
+}
+
+// isListed reports whether the list has an entry for a damaged key.
+func isListed(survey *auth.Survey, list string, key auth.SurveyedKey) bool {
+	return slices.Contains(survey.Unsure, auth.ItemKey{PK: list, SK: "key#" + string(key.Hash)})
 }
 
 // suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
@@ -102,15 +104,12 @@ func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended 
 			return changed, cmp.Or(failed, err)
 		}
 		keys, _ := Split(KeysOf(survey, account), func(key auth.SurveyedKey) bool { return key.Suspended != suspended && !tried[key.Hash] })
-		if len(keys) == 0 && suspended {
-			return changed, cmp.Or(failed, s.nameUnmarked(survey, account))
-		}
 		if len(keys) == 0 {
 			return changed, failed
 		}
 		for _, key := range keys {
 			err := s.changeKey(ctx, action, key, func(ctx context.Context, key auth.SurveyedKey) error {
-				return s.Registry.SuspendKey(ctx, account, key.Hash, suspended)
+				return s.Registry.SuspendKey(ctx, key.Account, key.Hash, suspended)
 			})
 			switch {
 			case errors.Is(err, auth.ErrNoKey): // deleted in between
@@ -123,16 +122,4 @@ func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended 
 			}
 		}
 	}
-}
-
-// nameUnmarked names the keys in the account's list whose rows name no account.
-func (s *Stack) nameUnmarked(survey *auth.Survey, account ids.Account) (left error) {
-	for _, entry := range survey.Unsure {
-		key, isKey := survey.Keys[ids.KeyHash(entry.ID())]
-		if isKey && key.Account == "" && entry.PK == "account#"+string(account) {
-			s.Warn(fmt.Sprintf("key %s is not marked: %v", key.Hash, key.Damage))
-			left = errUnmarked
-		}
-	}
-	return left
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"signalbox.dev/shared/auth"
@@ -131,9 +130,8 @@ func (s *Stack) boundKeys(ctx context.Context, id ids.Workspace) (bound []auth.S
 	if err != nil {
 		return nil, err
 	}
-	for hash, key := range Sorted(survey.Keys) {
-		entry := auth.ItemKey{PK: "workspace#" + string(id), SK: "key#" + string(hash)}
-		if key.Workspace == id || key.Workspace == "" && slices.Contains(survey.Unsure, entry) {
+	for _, key := range Sorted(survey.Keys) {
+		if key.Workspace == id || key.Workspace == "" && isListed(survey, "workspace#"+string(id), key) {
 			bound = append(bound, key)
 		}
 	}
