@@ -41,14 +41,16 @@ type vectors struct {
 	Cases    []struct {
 		Name        string
 		Credentials []vectorCredential
-		Request     struct {
-			Model     string
-			Hash      ids.KeyHash `json:"api_key_hash"`
-			UserID    string      `json:"user_id"`
-			Providers []string
-		}
+		Request     json.RawMessage
 		decision
 	}
+}
+
+type vectorRequest struct {
+	Model     string
+	Hash      ids.KeyHash `json:"api_key_hash"`
+	UserID    string      `json:"user_id"`
+	Providers []string
 }
 
 // decision is a plan in the form of the vectors.
@@ -75,9 +77,16 @@ func TestVectors(t *testing.T) {
 	for _, c := range all.Cases {
 		var credentials []byok.Credential
 		for _, v := range c.Credentials {
+			if v.Provider == "" {
+				v.Provider = provider
+			}
 			credentials = append(credentials, byok.Credential{ID: v.ID, SortOrder: v.SortOrder, Settings: v.Settings})
 		}
-		plan := routing.NewPlan(credentials, routing.Request{Model: c.Request.Model, APIKeyHash: c.Request.Hash, UserID: c.Request.UserID, Providers: c.Request.Providers})
+		r := vectorRequest{Model: "m", Hash: "h", Providers: []string{provider}}
+		if c.Request != nil {
+			kit.Must(t, json.Unmarshal(c.Request, &r))
+		}
+		plan := routing.NewPlan(credentials, routing.Request{Model: r.Model, APIKeyHash: r.Hash, UserID: r.UserID, Providers: r.Providers})
 		got := decision{steps(plan), map[string]string{}, map[string][]string{}}
 		for _, s := range plan.Skipped {
 			got.Skipped[string(s.Credential)] = string(s.Reason)
