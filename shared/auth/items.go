@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -169,54 +169,17 @@ func (w workspaceItem) check() error {
 // isLive is the condition that a workspace exists, is live and belongs to the account.
 const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_at)"
 
-// decode reads an item and checks it. Its error never quotes a value. Of an item that cannot
-// be read, it keeps what says whose the item is.
-func decode[T interface{ check() error }](item map[string]types.AttributeValue) (T, error) {
-	row, err := read[T](item)
-	if err != nil {
-		row, _ = read[T](ownership(item))
-		return row, err
-	}
-	return row, row.check()
-}
-
-// read refuses two values that no version of this service writes and the decoder accepts: it
-// reads NULL as zero, for example as a key that never expires, and a number as a string.
-func read[T any](item map[string]types.AttributeValue) (row T, err error) {
-	if err := attributevalue.UnmarshalMap(item, &row); err != nil {
-		if wrong, ok := errors.AsType[*attributevalue.UnmarshalTypeError](err); ok {
-			return row, fmt.Errorf("stored %s where %s is expected", wrong.Value, wrong.Type)
-		}
-		return row, errors.New("unreadable item")
-	}
-	for name, value := range item {
-		switch value.(type) {
-		case *types.AttributeValueMemberNULL:
-			return row, errors.New("stored NULL")
-		case *types.AttributeValueMemberN:
-			if name == "account" { // no other attribute decides whose the row is
-				return row, errors.New("stored number where an account is expected")
-			}
+// decode reads an item and checks it. Of a damaged row it keeps all that can be read. No version
+// of this service writes NULL, which the decoder reads as zero, for example as a key that never
+// expires.
+func decode[T interface{ check() error }](item map[string]types.AttributeValue) (row T, damage error) {
+	damage = calls.Decode(item, &row)
+	for _, value := range item {
+		if _, isNull := value.(*types.AttributeValueMemberNULL); isNull {
+			damage = errors.New("stored NULL")
 		}
 	}
-	return row, nil
-}
-
-// ownership returns the attributes that say whose an item is, and the two marks of a key that
-// is refused, as far as they can be read.
-func ownership(item map[string]types.AttributeValue) map[string]types.AttributeValue {
-	kept := primaryKeyOf(item).attributes()
-	for _, name := range []string{"account", "workspace"} {
-		if text, ok := item[name].(*types.AttributeValueMemberS); ok {
-			kept[name] = text
-		}
-	}
-	for _, name := range []string{"disabled", "suspended"} {
-		if mark, ok := item[name].(*types.AttributeValueMemberBOOL); ok {
-			kept[name] = mark
-		}
-	}
-	return kept
+	return row, cmp.Or(damage, row.check())
 }
 
 type itemGetter interface {

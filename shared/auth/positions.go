@@ -83,16 +83,17 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 // whyNot returns the reason why the workspace gives out no position.
 func (p *Positions) whyNot(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	found, err := NewWorkspaces(p.db, p.table).Find(ctx, workspace)
-	if err == nil {
-		err = found.check(account)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, ErrNoWorkspace) && found.Damage() != nil {
-		err = fmt.Errorf("%w: %w", err, found.Damage())
+	switch refusal := found.check(account); {
+	case errors.Is(refusal, ErrNoWorkspace) && found.damage != nil:
+		return fmt.Errorf("%w: %w", refusal, found.damage)
+	case refusal == nil && found.row.Next == nil:
+		return workspaceAt(workspace).damage(errNoCounter)
+	default:
+		return refusal
 	}
-	if err == nil && found.row.Next == nil {
-		err = workspaceAt(workspace).damage(errNoCounter)
-	}
-	return err
 }
 
 var errNoCounter = errors.New("no counters")

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -47,15 +46,24 @@ func newItem(d Draft) item {
 	}
 }
 
-// row is an item as it was read. If it cannot be decoded, only its key is set. List needs
-// a decoded row, ListAll and Rewrap a sound one (isSound), ReadAll, ReadSettings and Survey a
-// sound and whole one.
+// row is an item as it was read.
 type row struct {
 	item
-	decoded bool
-	whole   bool // see isWhole
-	newer   bool // a newer version of this service wrote it
+	trust trust
+	newer bool // a newer version of this service wrote it
 }
+
+// trust is how far a row can be relied on. Each level includes those before it.
+type trust int
+
+const (
+	damaged trust = iota // only its key is certain
+	decoded              // each attribute that it has is of its type
+	sound                // it has this version and its own primary key: its seal may be moved
+	whole                // it has each attribute that decides about a request: a router may use it
+)
+
+func (r row) is(t trust) bool { return r.trust >= t }
 
 func decodeAll(items []map[string]types.AttributeValue) []row {
 	rows := make([]row, len(items))
@@ -66,13 +74,18 @@ func decodeAll(items []map[string]types.AttributeValue) []row {
 }
 
 func decode(attributes map[string]types.AttributeValue) row {
-	var i, key item
-	newer := calls.IsNewer(attributes, itemVersion)
-	if attributevalue.UnmarshalMap(attributes, &i) == nil {
-		return row{item: i, decoded: true, whole: isWhole(attributes), newer: newer}
+	r := row{newer: calls.IsNewer(attributes, itemVersion)}
+	switch damage := calls.Decode(attributes, &r.item); {
+	case damage != nil:
+		r.trust = damaged
+	case !r.isSound():
+		r.trust = decoded
+	case !isWhole(attributes):
+		r.trust = sound
+	default:
+		r.trust = whole
 	}
-	_ = attributevalue.UnmarshalMap(map[string]types.AttributeValue{"pk": attributes["pk"], "sk": attributes["sk"]}, &key)
-	return row{item: key, newer: newer} // the decoder may have set any field of i
+	return r
 }
 
 // isWhole reports whether a row has every attribute that decides about a request.
@@ -101,9 +114,9 @@ func isWhole(attributes map[string]types.AttributeValue) bool {
 	return ok
 }
 
-// damage is the error for a row that is not decoded, not sound or not whole.
+// damage is the error for a row that is trusted too little.
 func (i item) damage() error {
-	return &calls.Damage{Kind: "credential", ID: strings.TrimPrefix(i.SK, sortKey("")), Wrong: errors.New("it is incomplete, of another form or misplaced, in " + strings.TrimSuffix(i.PK, "#"))}
+	return &calls.Damage{Kind: "credential", ID: strings.TrimPrefix(i.SK, sortKey("")), Wrong: errors.New("damaged or misplaced, in " + strings.TrimSuffix(i.PK, "#"))}
 }
 
 func (i item) credential() Credential {

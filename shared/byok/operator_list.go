@@ -42,7 +42,7 @@ func (m *Manager) List(ctx context.Context, w ids.Workspace) ([]Credential, erro
 		}
 		all = append(all, decodeAll(page.Items)...)
 	}
-	if i := slices.IndexFunc(all, func(r row) bool { return !r.decoded }); i >= 0 {
+	if i := slices.IndexFunc(all, func(r row) bool { return !r.is(decoded) }); i >= 0 {
 		return nil, all[i].damage()
 	}
 	return inOrder(all), nil
@@ -79,12 +79,12 @@ func (m *Manager) ListAll(ctx context.Context) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	sound := slices.DeleteFunc(rows, func(r row) bool { return !r.isSound() })
-	credentials := inOrder(sound)
+	credible := slices.DeleteFunc(rows, func(r row) bool { return !r.is(sound) })
+	credentials := inOrder(credible)
 	slices.SortStableFunc(credentials, func(a, b Credential) int {
 		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Workspace, b.Workspace))
 	})
-	return Listing{credentials, len(rows) - len(sound)}, nil
+	return Listing{credentials, len(rows) - len(credible)}, nil
 }
 
 // Surveyed is a row of the credentials table. If it is unreadable, or lacks an attribute that
@@ -103,7 +103,7 @@ func Survey(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]Sur
 	}
 	all := make([]Surveyed, len(rows))
 	for i, row := range rows {
-		all[i] = Surveyed{row.credential(), !row.isSound() || !row.whole, row.newer}
+		all[i] = Surveyed{row.credential(), !row.is(whole), row.newer}
 		all[i].Workspace, all[i].ID = row.ids()
 	}
 	return all, nil

@@ -90,7 +90,7 @@ const (
 // was written. After any other error the credential is under the old key or the
 // new one, complete either way, and Rewrap may be repeated.
 func (w *WrappedKeys) Rewrap(ctx context.Context, old WrappedKey, rewrapper *seal.Rewrapper) (RewrapOutcome, error) {
-	if !old.row.isSound() {
+	if !old.row.is(sound) {
 		return 0, old.row.damage()
 	}
 	if old.KeyARN == rewrapper.To() {

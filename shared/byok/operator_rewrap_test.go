@@ -146,11 +146,9 @@ func TestRewrapRefusesForgedRows(t *testing.T) {
 			f.newCredential()
 			f.rewriteRow(c.change)
 			next := f.newKey()
-			for range 10 { // attributes are decoded in any order
-				w := f.wrappedKeys()[0]
-				if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next)); !errors.Is(err, c.want) || got != 0 || w.ID == "" {
-					t.Fatalf("%v, %v; want %v", got, err, c.want)
-				}
+			w := f.wrappedKeys()[0]
+			if got, err := f.rewraps.Rewrap(t.Context(), w, f.rewrapper(next)); !errors.Is(err, c.want) || got != 0 || w.ID == "" {
+				t.Errorf("%v, %v; want %v", got, err, c.want)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func readPage(ctx context.Context, db dynamodb.QueryAPIClient, in *dynamodb.Quer
 	}
 	rows := decodeAll(page.Items)
 	for _, row := range rows {
-		if !row.whole || !row.isSound() || row.Account != account || row.Workspace != w {
+		if !row.is(whole) || row.Account != account || row.Workspace != w {
 			return nil, row.damage()
 		}
 	}

@@ -42,21 +42,19 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 	check := func(what string, row kit.Row, want error) {
 		t.Helper()
 		table := oneRow{row: row}
-		for range 5 { // attributes are decoded in any order
-			_, all := byok.ReadAll(t.Context(), table, "t", f.account, f.workspace)
-			_, settings := byok.NewManager(table, "t").ReadSettings(t.Context(), f.account, f.workspace)
-			if !errors.Is(all, want) || !errors.Is(settings, want) {
-				t.Fatalf("%s: %v; without seals %v; want %v", what, all, settings, want)
-			}
-			surveyed, err := byok.Survey(t.Context(), table, "t")
-			if err != nil || len(surveyed) != 1 || surveyed[0].ID != c.ID && row["sk"] == sound["sk"] {
-				t.Fatalf("%s: surveyed as %+v, %v", what, surveyed, err)
-			}
-			// A survey expects no account and no workspace.
-			foreign := strings.HasPrefix(what, "row ") || strings.HasPrefix(what, "account ")
-			if !foreign && surveyed[0].Unreadable != (want != nil) {
-				t.Fatalf("%s: surveyed as %+v", what, surveyed[0])
-			}
+		_, all := byok.ReadAll(t.Context(), table, "t", f.account, f.workspace)
+		_, settings := byok.NewManager(table, "t").ReadSettings(t.Context(), f.account, f.workspace)
+		if !errors.Is(all, want) || !errors.Is(settings, want) {
+			t.Errorf("%s: %v; without seals %v; want %v", what, all, settings, want)
+		}
+		surveyed, err := byok.Survey(t.Context(), table, "t")
+		if err != nil || len(surveyed) != 1 || surveyed[0].ID != c.ID && row["sk"] == sound["sk"] {
+			t.Fatalf("%s: surveyed as %+v, %v", what, surveyed, err)
+		}
+		// A survey expects no account and no workspace.
+		foreign := strings.HasPrefix(what, "row ") || strings.HasPrefix(what, "account ")
+		if !foreign && surveyed[0].Unreadable != (want != nil) {
+			t.Errorf("%s: surveyed as %+v", what, surveyed[0])
 		}
 	}
 	check("nothing", sound, nil)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -156,7 +155,7 @@ func (s *Store) decodeAnswer(item map[string]types.AttributeValue) (Answer, erro
 		return Answer{}, nil
 	}
 	var stored answerItem
-	if err := attributevalue.UnmarshalMap(item, &stored); err != nil || stored.Version != answerVersion || !stored.Exists() {
+	if calls.Decode(item, &stored) != nil || stored.Version != answerVersion || !stored.Exists() {
 		return Answer{}, &calls.Damage{Kind: "answer", ID: "to an idempotent request", Wrong: errors.New("unknown layout")}
 	}
 	if stored.Expires <= s.now().Unix() {

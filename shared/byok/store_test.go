@@ -52,10 +52,8 @@ func TestADamagedAnswerIsNeitherReplayedNorOverwritten(t *testing.T) {
 		_ = f.createOnce(id, "response")
 		kit.Rows{DB: f.db, Table: f.env.Tables.Control}.Set(t, kit.Key(string(id)), attribute, kit.Number("1"))
 		stored := len(f.stored())
-		for range 20 { // attributes are decoded in random order, up to the first error
-			if found, err := f.store.FindAnswer(t.Context(), id); err == nil {
-				t.Fatalf("%s: recalled %+v", attribute, found)
-			}
+		if found, err := f.store.FindAnswer(t.Context(), id); err == nil {
+			t.Errorf("%s: recalled %+v", attribute, found)
 		}
 		f.faults.Heal()
 		if earlier, err := f.store.CreateOnce(t.Context(), f.newDraft(), id, fingerprint, []byte("another")); err == nil {

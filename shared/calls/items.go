@@ -3,6 +3,9 @@ package calls
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,6 +31,19 @@ func Get(ctx context.Context, db itemGetter, table string, key map[string]types.
 		}
 	}
 	return out.Item, nil
+}
+
+// Decode decodes each attribute of an item into the row, a struct, whatever is wrong with others:
+// so a damaged row still says whose it is. The error names the first attribute that is damaged,
+// and quotes no value. The decoder accepts a number as a string; an account never is one.
+func Decode(item map[string]types.AttributeValue, row any) (damage error) {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(item))) {
+		_, isNumber := item[name].(*types.AttributeValueMemberN)
+		if isNumber && name == "account" || attributevalue.UnmarshalMap(map[string]types.AttributeValue{name: item[name]}, row) != nil {
+			damage = fmt.Errorf("%s is of another type", name)
+		}
+	}
+	return damage
 }
 
 // TextOf returns an attribute of an item, or "" if it is no string.

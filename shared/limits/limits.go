@@ -20,7 +20,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -208,18 +207,13 @@ func unlessThrottled(o *dynamodb.Options) {
 
 // arrival reads tat. It is 0 if the item is gone: no passing request leaves 0.
 func arrival(item map[string]types.AttributeValue) (int64, error) {
-	if item == nil {
-		return 0, nil
+	var row struct {
+		TAT int64 `dynamodbav:"tat"`
 	}
-	stored, ok := item["tat"].(*types.AttributeValueMemberN)
-	if !ok {
-		return 0, &calls.Damage{Kind: "limiter", ID: "item", Wrong: errors.New("no arrival time")}
+	if damage := calls.Decode(item, &row); damage != nil {
+		return 0, &calls.Damage{Kind: "limiter", ID: "item", Wrong: damage}
 	}
-	tat, err := strconv.ParseInt(stored.Value, 10, 64)
-	if err != nil {
-		return 0, &calls.Damage{Kind: "limiter", ID: "item", Wrong: errors.New("the arrival time is no number")}
-	}
-	return tat, nil
+	return row.TAT, nil
 }
 
 // decide derives the decision from the arrival time at the instant now.

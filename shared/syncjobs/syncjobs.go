@@ -7,12 +7,12 @@
 package syncjobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -86,7 +86,7 @@ func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table:
 // it.
 type Found struct {
 	id     ids.Job
-	row    item // of a damaged row only the account
+	row    item
 	damage error
 }
 
@@ -123,16 +123,12 @@ func (f Found) For(account ids.Account) (Job, error) {
 // error of For.
 func (f Found) Damage() error { return f.damage }
 
-// read decodes a row and checks it. The error names the attribute that is wrong, and
-// contains no value. The key and the account are read even then.
+// read decodes a row and checks it. The error names the attribute that is damaged, and contains
+// no value.
 func read(stored map[string]types.AttributeValue) (item, error) {
 	var i item
-	account := ids.Account(calls.TextOf(stored, "account"))
-	if attributevalue.UnmarshalMap(stored, &i) != nil {
-		return item{PK: calls.TextOf(stored, "pk"), Account: account}, errors.New("an attribute has another type")
-	}
-	i.Account = account // the decoder reads a number as a string
-	return i, i.check()
+	damage := calls.Decode(stored, &i)
+	return i, cmp.Or(damage, i.check())
 }
 
 // The times that a job can have, in Unix seconds: the years 2000 to 9999. A time in

@@ -170,6 +170,8 @@ func (i *inspection) changed(key auth.SurveyedKey) string {
 		return "unreadable in the table before"
 	case was.Disabled:
 		return "disabled in the table before"
+	case key.Damage != nil:
+		return "its row is damaged"
 	case was.Account != key.Account || was.Kind != key.Kind || was.Workspace != key.Workspace || !was.ExpiresAt.Equal(key.ExpiresAt):
 		return "of another account, kind, workspace or expiry in the table before"
 	}
