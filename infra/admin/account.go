@@ -42,7 +42,7 @@ type (
 type accountView struct {
 	ID        ids.Account     `json:"id" title:"account" list:"account,short"`
 	Name      string          `json:"name" title:"name" list:"name,16"`
-	State     string          `json:"state" title:"state"` // active, suspended, partly suspended or broken
+	State     string          `json:"state" title:"state"` // active, suspended, partly suspended or damaged
 	Workspace output.Optional `json:"default_workspace_id" title:"default workspace" list:"default workspace,short"`
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 }
@@ -123,7 +123,7 @@ func viewAccounts(accounts map[ids.Account]auth.Account, keys iter.Seq[auth.Surv
 		row := accountView{id, a.Name, "active", output.Optional(a.Default), output.When(a.CreatedAt)}
 		switch {
 		case a.Damage != nil:
-			row = accountView{ID: id, State: "broken"}
+			row = accountView{ID: id, State: "damaged"}
 		case differ[id]:
 			row.State = "partly suspended"
 		case a.Suspended:

@@ -31,7 +31,7 @@ func (d *fixture) typed(text string, args ...string) answer {
 	return d.feed(text, args...)
 }
 
-// Only a whole name confirms, in any spelling. An unreadable row has no name, and an empty line does not
+// Only a whole name confirms, in any spelling. A damaged row has no name, and an empty line does not
 // confirm it. testdata/confirm.txt tries each command that asks.
 func TestOnlyANameConfirms(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if found.Unread > 0 && !c.AllWorkspaces {
+	if found.Damaged > 0 && !c.AllWorkspaces {
 		return fmt.Errorf("workspace %s: %w", c.Workspace, calls.ErrDamaged)
 	}
 	listed := slices.DeleteFunc(found.Credentials, func(v byok.Credential) bool {
@@ -184,8 +184,8 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 		return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 	}
 	var incomplete error
-	if found.Unread > 0 {
-		incomplete = fmt.Errorf("the list is incomplete: it lacks the credentials of %s", acts.Count(found.Unread, "workspace"))
+	if found.Damaged > 0 {
+		incomplete = fmt.Errorf("the list is incomplete: it lacks the credentials of %s", acts.Count(found.Damaged, "workspace"))
 	}
 	if incomplete != nil && len(listed) == 0 {
 		return incomplete
@@ -215,7 +215,7 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = s.Credentials.Enable(ctx, found.Workspace, found.ID)
 	}
-	isRead := found.CreatedAt.Unix() > 0 // an unreadable one has no time
+	isRead := found.CreatedAt.Unix() > 0 // a damaged one has no time
 	return c.report(ctx, s, step{action: "credential.enable", state: "active", needless: isRead && !found.Disabled}, found, err)
 }
 
@@ -239,7 +239,7 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		successor, err = oneCredential{search{old.Account, old.Workspace}, c.New}.findForChange(ctx, s)
 	}
-	if err == nil && successor.CreatedAt.Before(old.CreatedAt) && successor.CreatedAt.Unix() > 0 { // an unreadable one has no time
+	if err == nil && successor.CreatedAt.Before(old.CreatedAt) && successor.CreatedAt.Unix() > 0 { // a damaged one has no time
 		effect := fmt.Sprintf("disables %s, which is newer than %s", named("credential", old.Name, string(old.ID)), named("credential", successor.Name, string(successor.ID)))
 		if err := (confirmation{c.Yes}).confirm(ctx, s, effect, old.Name, string(old.ID)); err != nil {
 			return err

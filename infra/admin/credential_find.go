@@ -11,6 +11,7 @@ import (
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -26,11 +27,11 @@ type oneCredential struct {
 }
 
 // findForChange also accepts a whole id that it did not find, if the workspace of --workspace
-// has an unreadable row: damage must not prevent a revocation. The change itself returns
+// has a damaged row: that must not prevent a revocation. The change itself returns
 // ErrNotFound if there is no such credential.
 func (c oneCredential) findForChange(ctx context.Context, s *session) (byok.Credential, error) {
 	found, err := c.find(ctx, s)
-	if id, whole := ids.Parse[ids.Credential](string(c.ID)); errors.Is(err, acts.ErrUnreadable) && whole && c.Workspace != "" {
+	if id, whole := ids.Parse[ids.Credential](string(c.ID)); errors.Is(err, calls.ErrDamaged) && whole && c.Workspace != "" {
 		return byok.Credential{ID: id, Account: c.Account, Workspace: c.Workspace}, nil
 	}
 	return found, err
@@ -95,9 +96,9 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 		return showCredentials(s, matching, everywhere(typed)...)
 	case unsure > 0:
 		return acts.Findings("no label shows the key, and `find -` searches by label, not in base64. " + others)
-	case leaked && found.Unread == 0:
+	case leaked && found.Damaged == 0:
 		return fmt.Errorf("%w. `find -` searches by label, not in base64", found.Absent())
-	case found.Unread > 0:
+	case found.Damaged > 0:
 		return found.Absent()
 	}
 	return fmt.Errorf("%w. In a label, upper and lower case differ", found.Absent())

@@ -61,7 +61,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	shows("disabled", "key disable "+hash+account)
 	shows("active", "key enable "+hash[:8])
 
-	// In a search of one workspace, an unreadable credential hides the others. With the whole
+	// In a search of one workspace, a damaged credential hides the others. With the whole
 	// id each can still be disabled.
 	spoilt := string(d.seal(d.workspace, "spoilt"))
 	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
@@ -70,16 +70,16 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 		shows("disabled", "credential disable "+id+workspace)
 		shows("disabled", "credential disable "+id+workspace+account)
 		got := d.want(exit.Failed, strings.Fields("credential disable "+id+account)...)
-		if !strings.Contains(got.stderr, "cannot be read, which hides the others") || !strings.Contains(got.stderr, "give --workspace and the whole id") {
+		if !strings.Contains(got.stderr, "a damaged credential, which hides the others") || !strings.Contains(got.stderr, "give --workspace and the whole id") {
 			t.Errorf("credential %s: %s", id, got.stderr)
 		}
 	}
-	d.want(exit.Uncertain, "key", "delete", hash, "--yes") // the unreadable one may list it
+	d.want(exit.Uncertain, "key", "delete", hash, "--yes") // the damaged one may list it
 	shows("disabled", "key find -")
 }
 
-// Beside an unreadable credential, no command shows one that it has not read.
-func TestAnUnreadableCredentialIsNotShown(t *testing.T) {
+// Beside a damaged credential, no command shows one that it has not read.
+func TestADamagedCredentialIsNotShown(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
 	spoilt := string(d.seal(d.workspace, "spoilt"))
@@ -142,13 +142,13 @@ func TestAKeyOfNoAccount(t *testing.T) {
 	}
 }
 
-// A search by name names the rows that it could not read.
-func TestAKeyThatCannotBeReadIsCounted(t *testing.T) {
+// A search by name names the damaged rows.
+func TestADamagedKeyIsCounted(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
 	d.key("alice", "")
 	d.set(d.engines.Tables.Access, "key#"+d.key("alice", ""), "key", "name", &types.AttributeValueMemberBOOL{})
-	if got := d.want(exit.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "1 other key cannot be read") {
+	if got := d.want(exit.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "1 other key damaged") {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
 }
@@ -169,7 +169,7 @@ func TestMarksThatNoVersionWrites(t *testing.T) {
 	for _, at := range []string{"-62135596800", "0"} { // the first is the zero time of Go
 		second := d.must("workspace", "create", "second")
 		d.set(access, "workspace#"+second, "workspace", "deleted_at", kit.Number(at))
-		if shown := d.must("workspace", "list", "--state", "broken"); !strings.Contains(shown, second[:8]) {
+		if shown := d.must("workspace", "list", "--state", "damaged"); !strings.Contains(shown, second[:8]) {
 			t.Errorf("deleted at %s: %s", at, shown)
 		}
 		for _, command := range []string{"delete", "purge", "erase"} {
@@ -200,18 +200,18 @@ func TestARowsKeyMovesNoCursor(t *testing.T) {
 	}
 }
 
-// A list shows an unreadable job as broken. TestMarksThatNoVersionWrites has workspaces.
-func TestADamagedJobIsListedAsBroken(t *testing.T) {
+// A list shows a damaged job. TestMarksThatNoVersionWrites has workspaces.
+func TestADamagedJobIsListed(t *testing.T) {
 	t.Parallel()
 	d := newApart(t)
 	job := d.must("job", "create")
-	broken := func() string { return d.must("--json", "job", "list", "--status", "broken") }
+	broken := func() string { return d.must("--json", "job", "list", "--status", "damaged") }
 	if shown := broken(); shown != "[]" {
 		t.Errorf("before the damage: %s", shown)
 	}
 	d.table(d.engines.Tables.SyncJobs).Set(t, kit.Key("job#"+job), "v", kit.Number("2"))
-	if shown := broken(); strings.Count(shown, `"broken"`) != 1 {
-		t.Errorf("%s, want one broken job", shown)
+	if shown := broken(); strings.Count(shown, `"damaged"`) != 1 {
+		t.Errorf("%s, want one damaged job", shown)
 	}
 	d.table(d.engines.Tables.SyncJobs).Set(t, kit.Key("job#"+job), "account", &types.AttributeValueMemberBOOL{})
 	if shown := broken(); !strings.Contains(shown, `{"account_id":null,"id":"`+job) {

@@ -31,7 +31,7 @@ type jobCreate struct {
 
 type jobList struct {
 	Account ids.Account   `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"List those of this account alone."`
-	Status  string        `enum:"queued,running,succeeded,failed,broken," default:"" placeholder:"STATUS" help:"List those that are queued, running, succeeded, failed or broken."`
+	Status  string        `enum:"queued,running,succeeded,failed,damaged," default:"" placeholder:"STATUS" help:"List those that are queued, running, succeeded, failed or damaged."`
 	Older   arguments.Age `placeholder:"DURATION" help:"List those that have had their status for longer, such as 1h."`
 }
 
@@ -128,7 +128,7 @@ func viewJob(j syncjobs.Listed) jobView {
 		CreatedAt: output.When(j.CreatedAt), StartedAt: output.When(aws.ToTime(j.StartedAt)), FinishedAt: output.When(aws.ToTime(j.FinishedAt)),
 	}
 	if j.Damage != nil {
-		view.Status = "broken"
+		view.Status = "damaged"
 	}
 	return view
 }
@@ -145,7 +145,7 @@ func (c jobList) Run(ctx context.Context, s *session) error {
 	}
 	since := s.now().Add(-time.Duration(c.Older))
 	found = slices.DeleteFunc(found, func(job syncjobs.Listed) bool {
-		changed := cmp.Or(aws.ToTime(job.FinishedAt), aws.ToTime(job.StartedAt), job.CreatedAt) // zero for a job that cannot be read
+		changed := cmp.Or(aws.ToTime(job.FinishedAt), aws.ToTime(job.StartedAt), job.CreatedAt) // zero for a damaged job
 		return c.Older > 0 && !changed.Before(since)
 	})
 	views := only(each(found, viewJob), c.Status, func(v jobView) string { return string(v.Status) })

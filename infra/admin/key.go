@@ -287,7 +287,7 @@ type keyFind struct {
 	Account       ids.Account        `placeholder:"ID" help:"Look in this account alone. If omitted, in all accounts, whatever SIGNALBOX_ACCOUNT is: that reads the whole access table."`
 	ExpiresWithin arguments.Lifetime `placeholder:"DURATION" help:"Find those that expire within this time, such as 14d."`
 	Text          string             `arg:"" optional:"" help:"The beginning of a hash, as logs have it, or a part of the name. - reads a leaked key from standard input. If omitted, every key."`
-	State         string             `enum:"${keyStates}," default:"" placeholder:"STATE" help:"Find those that are active, disabled, suspended, expired or broken."`
+	State         string             `enum:"${keyStates}," default:"" placeholder:"STATE" help:"Find those that are active, disabled, suspended, expired or damaged."`
 }
 
 // Run finds keys. If the text is a key, given by mistake, it finds that key too.
@@ -316,8 +316,8 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 	found, others, err := keySearch{c.Account}.look(ctx, s, func(k auth.SurveyedKey) bool {
 		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(folded(k.Name), name) || k.Hash == hash
 	})
-	if unread, _ := acts.Split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(unread) > 0 {
-		s.Warn(acts.Count(len(unread), "other key") + " cannot be read, so the search by name is incomplete: `admin key find --state broken` lists them")
+	if damaged, _ := acts.Split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(damaged) > 0 {
+		s.Warn(acts.Count(len(damaged), "other key") + " damaged, so the search by name is incomplete: `admin key find --state damaged` lists them")
 	}
 	return found, err
 }
@@ -343,7 +343,7 @@ func (c keySearch) leaked(ctx context.Context, s *session, tokens []string) (fou
 type keyList struct {
 	owner
 	Kind  string `enum:"management,standard," default:"" placeholder:"KIND" help:"List those of this kind: management or standard."`
-	State string `enum:"${keyStates}," default:"" placeholder:"STATE" help:"List those that are active, disabled, suspended, expired or broken."`
+	State string `enum:"${keyStates}," default:"" placeholder:"STATE" help:"List those that are active, disabled, suspended, expired or damaged."`
 }
 
 type keyView struct {
@@ -383,16 +383,16 @@ const (
 	disabled  keyState = "disabled"
 	suspended keyState = "suspended" // with its account
 	expired   keyState = "expired"
-	broken    keyState = "broken"
+	damaged   keyState = "damaged"
 )
 
-var keyStates = []keyState{active, disabled, suspended, expired, broken}
+var keyStates = []keyState{active, disabled, suspended, expired, damaged}
 
 // stateOf returns the first that holds.
 func stateOf(k auth.Key, now time.Time) keyState {
 	switch {
 	case k.Damage != nil:
-		return broken
+		return damaged
 	case k.Disabled:
 		return disabled
 	case k.Suspended:

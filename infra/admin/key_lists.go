@@ -78,7 +78,7 @@ func (c keyReplace) findOld(ctx context.Context, s *session, account ids.Account
 // allowing returns a warning if credentials list the key in allowed_api_key_hashes, and no
 // other active key that is as young.
 func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
-	if key.Account == "" { // it cannot be read: no request with the key passes
+	if key.Account == "" { // it is damaged: no request with the key passes
 		return ""
 	}
 	found, err := s.Look(ctx, key.Account, "")

@@ -111,16 +111,16 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 	d.set(access, "account#"+string(d.account), "account", "v", kit.Number("2"))
 	row, name := kit.Key("key#"+d.hashes[0], "key"), kit.Text("key 0")
 	d.table(access).Set(t, row, "name", &types.AttributeValueMemberBOOL{})
-	if got := d.want(exit.Done, "account", "disable", string(d.account), "--yes"); !strings.Contains(got.stderr, "the account's row cannot be read") {
+	if got := d.want(exit.Done, "account", "disable", string(d.account), "--yes"); !strings.Contains(got.stderr, "the account's row is damaged") {
 		t.Errorf("a damaged account: %s", got.stderr)
 	}
-	if got, want := d.states(), "broken 0:broken 1:suspended 2:suspended"; got != want {
+	if got, want := d.states(), "damaged 0:damaged 1:suspended 2:suspended"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	d.table(access).Set(t, row, "name", name)
 	wantSuspended := func(what string) {
 		t.Helper()
-		if got, want := d.states(), "broken 0:suspended 1:suspended 2:suspended"; got != want {
+		if got, want := d.states(), "damaged 0:suspended 1:suspended 2:suspended"; got != want {
 			t.Errorf("%s: put right: %s, want %s", what, got, want)
 		}
 	}

@@ -121,7 +121,7 @@ func (c credentialPlan) caller(ctx context.Context, s *session) (auth.SurveyedKe
 	state, answer := stateOf(key.Key, s.now()), ""
 	is := string(state)
 	switch state {
-	case broken:
+	case damaged:
 		answer = "401 unknown_key"
 	case disabled, suspended:
 		answer = "401 disabled"

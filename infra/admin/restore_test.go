@@ -223,8 +223,8 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 
 func ownAccount(r *restored) string { return "account#" + string(r.account) }
 
-// A key stays enabled only if both tables show it enabled and unchanged. A row that cannot be
-// read counts as revoked: it is named, the exit code is not 0, and it stays revoked after somebody
+// A key stays enabled only if both tables show it enabled and unchanged. A damaged row
+// counts as revoked: it is named, the exit code is not 0, and it stays revoked after somebody
 // put it right.
 func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	t.Parallel()
@@ -242,24 +242,24 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		found string
 		letIn string
 	}{
-		{before, kept, "v", kit.Number("0"), "operator: key kept: unreadable in the table before: item version 0", "unbound"},
+		{before, kept, "v", kit.Number("0"), "operator: key kept: damaged in the table before: item version 0", "unbound"},
 		{before, kept, "expires_at", kit.Number("4102444800"), "repair: key kept: " + changed, "unbound"},
 		{before, kept, "workspace", kit.Text(""), "repair: key kept: " + changed, "unbound"},
 		{before, kept, "account", kit.Text(string(ids.New[ids.Account]())), "repair: key kept: " + changed, "unbound"},
 		{before, unbound, "kind", kit.Text("management"), "repair: key unbound: " + changed, "kept"},
-		{before, workspace, "name", unreadable, "operator: workspace default: unreadable in the table before: name is of another type", "unbound"},
-		{live, workspace, "name", unreadable, "operator: workspace default: unreadable: name is of another type", "unbound"},
+		{before, workspace, "name", unreadable, "operator: workspace default: damaged in the table before: name is of another type", "unbound"},
+		{live, workspace, "name", unreadable, "operator: workspace default: damaged: name is of another type", "unbound"},
 		{before, workspace, "deleted_at", kit.Number("1"), "repair: workspace default: live, but deleted in the table before", "unbound"},
 		{live, workspace, "deleted_at", kit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", "unbound"},
 		{before, kept, "suspended", yes, "repair: key kept: not suspended, but its account is", "unbound"},
 		{before, ownAccount(r), "suspended", yes, "repair: account Acme: suspended in the table before", ""},
-		{live, kept, "v", kit.Text("1"), "operator: key kept: unreadable: v is of another type", "unbound"},
+		{live, kept, "v", kit.Text("1"), "operator: key kept: damaged: v is of another type", "unbound"},
 		{live, kept, "account", unreadable, "repair: key kept: enabled, but its account does not exist", "unbound"},
 		{live, kept, "disabled", kit.Text("no"), "repair: key kept: enabled, but its row is damaged", "unbound"},
 		{live, ownAccount(r), "suspended", yes, "repair: key kept: not suspended, but its account is", ""},
-		{before, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable in the table before: name is of another type", ""},
-		{live, ownAccount(r), "name", unreadable, "operator: account Acme: unreadable: name is of another type", ""},
-		{live, ownAccount(r), "v", kit.Number("0"), "operator: workspace deleted since: live, but deleted in the table before; its account cannot be read", ""},
+		{before, ownAccount(r), "name", unreadable, "operator: account Acme: damaged in the table before: name is of another type", ""},
+		{live, ownAccount(r), "name", unreadable, "operator: account Acme: damaged: name is of another type", ""},
+		{live, ownAccount(r), "v", kit.Number("0"), "operator: workspace deleted since: live, but deleted in the table before; its account is damaged", ""},
 	} {
 		r.reset()
 		before.Become(t, stored)
@@ -315,7 +315,7 @@ func TestRowsOfANewerVersionAreRefused(t *testing.T) {
 	}
 }
 
-// If a row of the table before is unreadable, none of its values count.
+// If a row of the table before is damaged, none of its values count.
 func TestDifferencesThatARepairLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRestored(t)
@@ -326,10 +326,10 @@ func TestDifferencesThatARepairLeaves(t *testing.T) {
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "deleted_at", kit.Number("1"))
 	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", kit.Number("0"))
 	r.wantFound(without(r.findings(exit.Uncertain, r.repairArgs()...), before),
-		"operator: workspace default: unreadable in the table before: item version 0",
+		"operator: workspace default: damaged in the table before: item version 0",
 		"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out",
-		"repair: key half deleted: enabled, but in the table before: its workspace cannot be read",
-		"repair: key kept: enabled, but in the table before: its workspace cannot be read",
+		"repair: key half deleted: enabled, but in the table before: its workspace is damaged",
+		"repair: key kept: enabled, but in the table before: its workspace is damaged",
 	)
 	r.wantLetIn("unbound")
 	r.wantFound(r.findings(exit.Uncertain, "restore", "check"), left...)
@@ -436,9 +436,9 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		"operator: credential ID: has the same sort_order of openai, 0, as ID",
 		"operator: item account#Acme key#unbound: not an item of the access table",
 		"operator: item somebody's item: not an item of the access table",
-		"operator: key broken: unreadable: item version 0",
+		"operator: key broken: damaged: item version 0",
 		"repair: key broken: enabled, but its account does not exist",
-		"operator: workspace deleted since: unreadable: name is of another type",
+		"operator: workspace deleted since: damaged: name is of another type",
 		"repair: account Acme: its default workspace is deleted or not its own",
 		"repair: account ID: its default workspace is deleted or not its own",
 		"repair: key astray: enabled, but its account does not have the workspace that it is bound to",
@@ -448,7 +448,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		"repair: key half deleted: enabled, but bound to a deleted workspace",
 		"repair: key half restored: enabled, but bound to a deleted workspace",
 		"repair: key kept: enabled, but bound to a deleted workspace",
-		"repair: key of a deleted workspace: enabled, but its workspace cannot be read",
+		"repair: key of a deleted workspace: enabled, but its workspace is damaged",
 		"repair: key orphan: enabled, but its account does not exist",
 		"none: list orphan: without a row, in the list of account#Acme: it harms nobody",
 		"repair: list orphan: not in the list of account#ID",

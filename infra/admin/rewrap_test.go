@@ -151,7 +151,7 @@ func TestRewrapRefusesWrongArguments(t *testing.T) {
 	if under := m.opened(); under[m.own] != 1 {
 		t.Errorf("by key: %v", under)
 	}
-	// An unreadable table does not count as empty.
+	// A table that cannot be read does not count as empty.
 	m.broken().Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
 	m.want(exit.Failed, "credential", "rewrap", "--to", m.next, "--dry-run")
 }

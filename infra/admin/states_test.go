@@ -30,7 +30,7 @@ func (state keyState) put(t *testing.T, table kit.Rows, hash string) {
 		set("suspended", yes)
 	case expired:
 		set("expires_at", kit.Number("1"))
-	case broken:
+	case damaged:
 		set("name", yes)
 	default:
 		t.Fatalf("no test has a key that is %s", state)

@@ -30,7 +30,7 @@ type workspaceCreate struct {
 
 type workspaceList struct {
 	owner
-	State string `enum:"live,deleted,broken," default:"" placeholder:"STATE" help:"List those that are live, deleted or broken."`
+	State string `enum:"live,deleted,damaged," default:"" placeholder:"STATE" help:"List those that are live, deleted or damaged."`
 }
 
 type oneWorkspace struct {
@@ -57,7 +57,7 @@ type (
 type workspaceView struct {
 	ID        ids.Workspace   `json:"id" title:"workspace" list:"workspace,short"`
 	Name      string          `json:"name" title:"name" list:"name,16"`
-	State     string          `json:"state" title:"state"` // live, deleted or broken
+	State     string          `json:"state" title:"state"` // live, deleted or damaged
 	Default   bool            `json:"default" title:"default"`
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
 	DeletedAt output.Optional `json:"deleted_at" title:"deleted" list:"deleted,age"`
@@ -72,7 +72,7 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 		view.State = "deleted"
 	}
 	if w.Damage != nil {
-		view.State = "broken"
+		view.State = "damaged"
 	}
 	return view
 }

@@ -66,11 +66,11 @@ func inOrder(rows []row) []Credential {
 	return credentials
 }
 
-// Listing is the credentials of all workspaces, by workspace, and the number of rows that
-// cannot be read.
+// Listing is the credentials of all workspaces, by workspace, and the number of damaged
+// rows.
 type Listing struct {
 	Credentials []Credential
-	Unreadable  int
+	Damaged     int
 }
 
 // ListAll scans the whole table, so its cost grows with the table.
@@ -87,12 +87,12 @@ func (m *Manager) ListAll(ctx context.Context) (Listing, error) {
 	return Listing{credentials, len(rows) - len(credible)}, nil
 }
 
-// Surveyed is a row of the credentials table. If it is unreadable, or lacks an attribute that
+// Surveyed is a row of the credentials table. If it is damaged, or lacks an attribute that
 // a router needs, only Workspace and ID are certain.
 type Surveyed struct {
 	Credential
-	Unreadable bool
-	Newer      bool // a newer version of this service wrote it
+	Damaged bool
+	Newer   bool // a newer version of this service wrote it
 }
 
 // Survey reads every row of the credentials table, without its seal. It changes nothing.

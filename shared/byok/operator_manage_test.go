@@ -47,7 +47,7 @@ func TestListReadsAllButTheSeal(t *testing.T) {
 	}
 	f.rewriteRow(func(row kit.Row) { row["disabled"] = kit.Text("no") })
 	if got, err := f.manager.List(t.Context(), f.workspace); err == nil {
-		t.Errorf("an unreadable credential is listed as %+v", got)
+		t.Errorf("a damaged credential is listed as %+v", got)
 	}
 }
 

@@ -34,7 +34,7 @@ func (o oneRow) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Opt
 
 // If a row lacks a flag or a list, a router must not treat it as one without restrictions.
 // A row that names another workspace or id may have been moved here.
-func TestADamagedRowIsUnreadable(t *testing.T) {
+func TestADamagedRowIsNotUsed(t *testing.T) {
 	f := newFixture(t)
 	c := f.newCredential()
 	var sound kit.Row
@@ -53,7 +53,7 @@ func TestADamagedRowIsUnreadable(t *testing.T) {
 		}
 		// A survey expects no account and no workspace.
 		foreign := strings.HasPrefix(what, "row ") || strings.HasPrefix(what, "account ")
-		if !foreign && surveyed[0].Unreadable != (want != nil) {
+		if !foreign && surveyed[0].Damaged != (want != nil) {
 			t.Errorf("%s: surveyed as %+v", what, surveyed[0])
 		}
 	}

@@ -19,21 +19,18 @@ const EveryAccount = "all accounts"
 type Looked struct {
 	Where       string // in words
 	Credentials []byok.Credential
-	Unread      int // rows or workspaces that cannot be read, and were left out
+	Damaged     int // rows, or workspaces with one, that were left out
 }
 
-// ErrUnreadable means that rows were left out, and that the credential may be one of them.
-var ErrUnreadable = errors.New("some rows are unreadable")
-
-// Absent is the error if no credential matches. If unreadable ones were left out, it is
-// ErrUnreadable and not ErrNotFound, because the credential may be one of them.
+// Absent is the error if no credential matches. If damaged ones were left out, it is
+// calls.ErrDamaged and not ErrNotFound, because the credential may be one of them.
 func (l Looked) Absent() error {
-	if l.Unread > 0 {
-		advice := "`admin restore check` names them. To disable or delete one, give --workspace and the whole id"
+	if l.Damaged > 0 {
+		advice := "to disable or delete a damaged credential, give --workspace and the whole id"
 		if l.Where != EveryAccount {
-			advice += "; to find a readable one, search all accounts"
+			advice += "; to find another, search all accounts"
 		}
-		return fmt.Errorf("no readable credential in %s matches, but %w: %s", l.Where, ErrUnreadable, advice)
+		return fmt.Errorf("no other credential in %s matches: %w; %s", l.Where, calls.ErrDamaged, advice)
 	}
 	return fmt.Errorf("%w: looked in %s, at %s", byok.ErrNotFound, l.Where, Count(len(l.Credentials), "credential"))
 }
@@ -55,16 +52,16 @@ func (s *Stack) Look(ctx context.Context, account ids.Account, workspace ids.Wor
 		}
 	case workspace == "":
 		all, err := s.Credentials.ListAll(ctx)
-		if all.Unreadable > 0 {
-			s.Warn(Count(all.Unreadable, "row") + " of the credentials table cannot be read: `admin restore check` names them")
+		if all.Damaged > 0 {
+			s.Warn(Count(all.Damaged, "damaged row") + " of the credentials table: `admin restore check` names each")
 		}
-		return Looked{Where: EveryAccount, Credentials: all.Credentials, Unread: all.Unreadable}, err
+		return Looked{Where: EveryAccount, Credentials: all.Credentials, Damaged: all.Damaged}, err
 	}
 	for _, w := range workspaces {
 		stored, err := s.Credentials.List(ctx, w)
 		if errors.Is(err, calls.ErrDamaged) {
-			found.Unread++
-			s.Warn(fmt.Sprintf("workspace %s has a credential that cannot be read, which hides the others: `admin restore check` names it", w))
+			found.Damaged++
+			s.Warn(fmt.Sprintf("workspace %s has a damaged credential, which hides the others: `admin restore check` names it", w))
 			continue
 		}
 		if err != nil {

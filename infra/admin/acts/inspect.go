@@ -111,7 +111,7 @@ func (i *inspection) plan(kind, id string, account ids.Account, problem, remedy 
 func (i *inspection) inspectKeys() {
 	for hash, key := range Sorted(i.Access.Keys) {
 		if key.Damage != nil {
-			i.leave("key", string(hash), "", "unreadable: "+key.Damage.Error(), "every request with it is refused: look at its row")
+			i.leave("key", string(hash), "", "damaged: "+key.Damage.Error(), "every request with it is refused: look at its row")
 		}
 		why := unusable(i.Access, key)
 		if why == "" && i.restoring {
@@ -143,10 +143,10 @@ func unusable(table *auth.Survey, key auth.SurveyedKey) string {
 	case !owned:
 		return "its account does not exist"
 	case account.Damage != nil:
-		return "its account cannot be read"
+		return "its account is damaged"
 	case key.Workspace == "":
 	case w.Damage != nil:
-		return "its workspace cannot be read"
+		return "its workspace is damaged"
 	case !exists || w.Account != key.Account:
 		return "its account does not have the workspace that it is bound to"
 	case !w.DeletedAt.IsZero():
@@ -167,7 +167,7 @@ func (i *inspection) changed(key auth.SurveyedKey) string {
 	case !existed:
 		return NotBefore
 	case was.Damage != nil:
-		return "unreadable in the table before"
+		return "damaged in the table before"
 	case was.Disabled:
 		return "disabled in the table before"
 	case key.Damage != nil:
@@ -192,15 +192,15 @@ func (i *inspection) inspectWorkspaces() {
 		revived := w.DeletedAt.IsZero() && i.deletedBefore(id)
 		switch {
 		case w.Damage != nil && i.deletedBefore(id):
-			i.leave("workspace", string(id), "", "deleted in the table before; unreadable: "+w.Damage.Error(), "put its row right, then repeat the repair")
+			i.leave("workspace", string(id), "", "deleted in the table before; damaged: "+w.Damage.Error(), "put its row right, then repeat the repair")
 		case w.Damage != nil:
-			i.leave("workspace", string(id), "", "unreadable: "+w.Damage.Error(), "look at its row")
+			i.leave("workspace", string(id), "", "damaged: "+w.Damage.Error(), "look at its row")
 		case w.DeletedAt.After(i.now.Add(RequestsEnd)):
 			i.leave("workspace", string(id), w.Account, "deleted in the future: at "+w.DeletedAt.Format(time.RFC3339), "set deleted_at of its row to the Unix time of now")
 		case !owned:
 			i.leave("workspace", string(id), w.Account, "its account does not exist", "look for the account in a backup")
 		case revived && account.Damage != nil:
-			i.leave("workspace", string(id), w.Account, "live, but deleted in the table before; its account cannot be read", "put the account's row right, then delete it")
+			i.leave("workspace", string(id), w.Account, "live, but deleted in the table before; its account is damaged", "put the account's row right, then delete it")
 		case revived:
 			i.plan("workspace", string(id), w.Account, "live, but deleted in the table before", "workspace.delete",
 				func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, w.Account, id) })
@@ -230,7 +230,7 @@ func (i *inspection) inspectAccounts() {
 		w, exists := i.Access.Workspaces[account.Default]
 		switch {
 		case account.Damage != nil:
-			i.leave("account", string(id), id, "unreadable: "+account.Damage.Error(), "look at its row")
+			i.leave("account", string(id), id, "damaged: "+account.Damage.Error(), "look at its row")
 		case account.Default == "" || w.Damage != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
 			i.plan("account", string(id), id, "its default workspace is deleted or not its own", "workspace.default.clear",
@@ -272,7 +272,7 @@ func (i *inspection) given() map[ids.Workspace]map[string]int64 {
 		}
 	}
 	for _, p := range i.Placements {
-		if p.Unreadable {
+		if p.Damaged {
 			continue
 		}
 		if given[p.Workspace] == nil {
@@ -296,8 +296,8 @@ func (i *inspection) inspectCredentials() {
 	for _, p := range i.Placements {
 		inside[p.Workspace]++
 		w := i.Access.Workspaces[p.Workspace]
-		if p.Unreadable || w.Account != "" && w.Account != p.Account {
-			i.leave("credential", string(p.ID), p.Account, "unreadable or incomplete, or of another account than workspace "+string(p.Workspace)+": routers refuse that workspace", "look at its row, or delete it")
+		if p.Damaged || w.Account != "" && w.Account != p.Account {
+			i.leave("credential", string(p.ID), p.Account, "damaged, or of another account than workspace "+string(p.Workspace)+": routers refuse that workspace", "look at its row, or delete it")
 			continue
 		}
 		at := position{p.Workspace, p.Provider, p.SortOrder}
@@ -330,7 +330,7 @@ func (i *inspection) inspectCredentials() {
 	}
 }
 
-// compareTables reports the rows that only one of the two tables has, and the unreadable rows
+// compareTables reports the rows that only one of the two tables has, and the damaged rows
 // of the table before.
 func (i *inspection) compareTables() {
 	for id, was := range Sorted(i.before.Accounts) {
@@ -360,12 +360,12 @@ func (i *inspection) compareTables() {
 	}
 }
 
-// compare reports a row of the table before that is unreadable, or that nobody revoked and the
+// compare reports a row of the table before that is damaged, or that nobody revoked and the
 // restored table lacks.
 func (i *inspection) compare(kind, id string, account ids.Account, damage error, existsOrRevoked bool) {
 	switch {
 	case damage != nil:
-		i.leave(kind, id, account, "unreadable in the table before: "+damage.Error(), "it counts as revoked: look at its row there")
+		i.leave(kind, id, account, "damaged in the table before: "+damage.Error(), "it counts as revoked: look at its row there")
 	case !existsOrRevoked:
 		i.note(kind, id, account, "only in the table before: create it again if it is still wanted")
 	}

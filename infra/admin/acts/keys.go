@@ -30,7 +30,7 @@ func (s *Stack) ReplaceKey(ctx context.Context, key auth.SurveyedKey, old ids.Ke
 		switch added := Count(lists.Changed, "allow-list") + " changed"; {
 		case err != nil:
 			return &Partial{Err: err, Done: added + ": repeat the command"}
-		case len(lists.passed) > 0 || lists.unread:
+		case len(lists.passed) > 0 || lists.damaged:
 			return Findings(added + ", and not every credential could be: see the warnings")
 		}
 		return nil
@@ -64,7 +64,7 @@ type Lists struct {
 	Listed  int // lists that have the key
 	Changed int
 	passed  []string              // credentials whose list would be empty or too long
-	unread  bool                  // some credentials cannot be read
+	damaged bool                  // some credentials are
 	holding map[ids.Workspace]int // the number of credentials
 }
 
@@ -100,7 +100,7 @@ func (s *Stack) relistOnce(ctx context.Context, account ids.Account, hash ids.Ke
 	if err != nil {
 		return r, err
 	}
-	r.unread, r.holding = found.Unread > 0, map[ids.Workspace]int{}
+	r.damaged, r.holding = found.Damaged > 0, map[ids.Workspace]int{}
 	for _, c := range found.Credentials {
 		r.holding[c.Workspace]++
 		if !slices.Contains(c.AllowedAPIKeyHashes, hash) {
@@ -138,8 +138,8 @@ func (s *Stack) Unlist(ctx context.Context, key auth.SurveyedKey) (changed int, 
 	switch {
 	case err != nil:
 		err = &Partial{Err: err, Done: "the key is refused, but may still be in allow-lists: repeat the command"}
-	case lists.unread:
-		err = Findings("the key is refused, but may still be in the list of a credential that cannot be read: see the warnings, mend it, then repeat the command")
+	case lists.damaged:
+		err = Findings("the key is refused, but may still be in the list of a damaged credential: see the warnings, mend it, then repeat the command")
 	}
 	return lists.Changed, err
 }

@@ -72,7 +72,7 @@ func (s *Stack) SurveyOf(ctx context.Context, account ids.Account) (*auth.Survey
 		return nil, auth.ErrNoAccount
 	}
 	if row.Damage != nil {
-		s.Warn("the account's row cannot be read: `admin restore check` says why. Put it right, then look at `admin account list`")
+		s.Warn("the account's row is damaged: `admin restore check` says how. Put it right, then look at `admin account list`")
 	}
 	return survey, nil
 }

@@ -225,7 +225,7 @@ func (t *Target) Demo() ids.Account {
 	var facts struct {
 		Account string `json:"account_id"`
 	}
-	written, _ := os.ReadFile(filepath.Join(t.dir, demoFile)) // an unreadable file names no account
+	written, _ := os.ReadFile(filepath.Join(t.dir, demoFile)) // a damaged file names no account
 	_ = json.Unmarshal(written, &facts)
 	account, _ := ids.Parse[ids.Account](facts.Account)
 	return account
