@@ -279,7 +279,7 @@ func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
 	name := a.config.nameKeys.sign(first.ticket)
 	a.kept.keep(name, first.reading.First())
 	w.Header().Set(planHeader, name)
-	w.Header().Set(retriesHeader, strconv.Itoa(len(first.steps)-1))
+	w.Header().Set(retriesHeader, strconv.Itoa(len(first.Steps)-1))
 	return nil
 }
 
@@ -334,7 +334,7 @@ func (at attempt) openKey(r *http.Request, provider *providerConfig) (target, er
 		}
 		return target{}, err
 	}
-	to, err := provider.target(r.Context(), key, callOf(r), at.model)
+	to, err := provider.target(r.Context(), key, callOf(r), at.Model)
 	if err == nil && to.host != "" && r.Header.Get(documentsHeader) == "" {
 		err = &refusal{http.StatusUnprocessableEntity, "key_is_document", errors.New("the router does not say that it heeds " + hostHeader)}
 	}
@@ -356,11 +356,11 @@ func (a *authorizer) attemptOf(w http.ResponseWriter, r *http.Request) (attempt,
 		return a.firstAttempt(w, r)
 	}
 	t, ok := a.config.nameKeys.read(names[0])
-	if !ok || len(names) > 1 || time.Since(t.made) > a.config.PlanAge || !mayComeFrom(r, t.caller) {
+	if !ok || len(names) > 1 || time.Since(time.UnixMilli(t.Made)) > a.config.PlanAge || !mayComeFrom(r, t.Caller) {
 		return attempt{}, &refusal{http.StatusForbidden, "unknown_plan", nil}
 	}
-	w.Header().Set(keyHeader, t.caller.Short())
-	n, ok := countOf(r, len(t.steps))
+	w.Header().Set(keyHeader, t.Caller.Short())
+	n, ok := countOf(r, len(t.Steps))
 	if !ok {
 		return attempt{}, &refusal{http.StatusForbidden, "unknown_attempt", nil}
 	}
@@ -371,12 +371,12 @@ func (a *authorizer) attemptOf(w http.ResponseWriter, r *http.Request) (attempt,
 	}
 	if reading == nil {
 		var err error
-		if reading, err = a.read(r.Context(), t.caller, a.request(t.model, t.userID)); err != nil {
+		if reading, err = a.read(r.Context(), t.Caller, a.request(t.Model, string(t.UserID))); err != nil {
 			return attempt{}, err
 		}
 	}
-	describe(w, t.model, reading)
-	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(t.steps[:n-1], idOf(s)) })
+	describe(w, t.Model, reading)
+	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(t.Steps[:n-1], idOf(s)) })
 	if !ok {
 		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
 	}
@@ -427,9 +427,9 @@ func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attem
 	if followsUp { // at another step, the provider would not know what the request names
 		reading.Steps = reading.Steps[:1]
 	}
-	t := ticket{made: time.Now(), caller: hash, model: request.Model, userID: request.UserID}
+	t := ticket{Made: time.Now().UnixMilli(), Caller: hash, Model: request.Model, UserID: []byte(request.UserID)}
 	for _, step := range reading.Steps {
-		t.steps = append(t.steps, idOf(step))
+		t.Steps = append(t.Steps, idOf(step))
 	}
 	return attempt{t, reading, reading.Steps[0]}, nil
 }

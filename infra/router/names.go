@@ -6,13 +6,13 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -23,11 +23,12 @@ import (
 // steps of its plan. The plan's name contains it, signed, so no authorizer remembers plans: any
 // one that has the same keys serves any attempt.
 type ticket struct {
-	made   time.Time // in whole milliseconds
-	caller ids.KeyHash
-	model  string
-	userID string
-	steps  []stepID
+	Made   int64       `json:"t"` // in milliseconds since 1970
+	Caller ids.KeyHash `json:"c"`
+	Model  string      `json:"m"`
+	UserID []byte      `json:"u"` // any that a header can carry
+	Steps  []stepID    `json:"s"`
+	Random [6]byte     `json:"r"` // equal requests have different names
 }
 
 // stepID identifies a step among those of one plan.
@@ -38,13 +39,7 @@ func idOf(s routing.Step) stepID {
 	return stepID(hash[:])
 }
 
-// A name is, in base64, a version, the time, random bytes, the key's hash, the model and
-// the user each after their length, the steps, and a MAC of all that. The random bytes give
-// equal requests different names.
 const (
-	nameVersion = 1
-	randomSize  = 6
-	headSize    = 1 + 8 + randomSize + sha256.Size
 	macSize     = 16 // 128 bits cannot be guessed, and no better attack is known
 	nameKeySize = 32
 )
@@ -82,47 +77,24 @@ func mac(key, content []byte) []byte {
 	return m.Sum(nil)[:macSize]
 }
 
-// sign returns the ticket as the name of a plan.
+// sign returns the ticket as the name of a plan: base64 of JSON and its MAC.
 func (k nameKeys) sign(t ticket) string {
-	content := make([]byte, 0, headSize+len(t.model)+len(t.userID)+len(t.steps)*len(stepID{})+2*binary.MaxVarintLen64+macSize)
-	content = append(content, nameVersion)
-	content = binary.BigEndian.AppendUint64(content, uint64(t.made.UnixMilli()))
-	content = content[:len(content)+randomSize]
-	_, _ = rand.Read(content[len(content)-randomSize:]) // it never fails
-	content, _ = hex.AppendDecode(content, []byte(t.caller))
-	for _, text := range []string{t.model, t.userID} {
-		content = append(binary.AppendUvarint(content, uint64(len(text))), text...)
-	}
-	for _, step := range t.steps {
-		content = append(content, step[:]...)
-	}
+	_, _ = rand.Read(t.Random[:]) // it never fails
+	content, _ := json.Marshal(t) // JSON has a form for each part
 	return nameCoding.EncodeToString(append(content, mac(k[0], content)...))
 }
 
 // read returns the ticket of a name. There is none if no key has signed the name.
 func (k nameKeys) read(name string) (t ticket, ok bool) {
 	all, err := nameCoding.DecodeString(name)
-	if err != nil || len(all) < headSize+macSize {
+	if err != nil || len(all) < macSize {
 		return ticket{}, false
 	}
 	content, signed := all[:len(all)-macSize], all[len(all)-macSize:]
-	isSigned := slices.ContainsFunc(k, func(key []byte) bool { return hmac.Equal(signed, mac(key, content)) })
-	if !isSigned || content[0] != nameVersion {
+	if !slices.ContainsFunc(k, func(key []byte) bool { return hmac.Equal(signed, mac(key, content)) }) {
 		return ticket{}, false
 	}
-	t.made = time.UnixMilli(int64(binary.BigEndian.Uint64(content[1:]))) //nolint:gosec // as it was written
-	t.caller = ids.KeyHash(hex.EncodeToString(content[headSize-sha256.Size : headSize]))
-	content = content[headSize:]
-	for _, text := range []*string{&t.model, &t.userID} {
-		length, n := binary.Uvarint(content)
-		*text = string(content[n : n+int(length)]) //nolint:gosec // as it was written
-		content = content[n+len(*text):]
-	}
-	for len(content) > 0 {
-		t.steps = append(t.steps, stepID(content))
-		content = content[len(stepID{}):]
-	}
-	return t, true
+	return t, json.Unmarshal(content, &t, json.RejectUnknownMembers(true)) == nil
 }
 
 // readings keeps the readings of plans for their first attempt, while they are fresh and not
