@@ -406,6 +406,7 @@ type providers struct {
 	leaks    []string
 	secrets  []string
 	channels map[string]chan struct{} // by the request's number
+	open     atomic.Int64             // connections
 }
 
 func serveProviders(t *testing.T, folder string) *providers {
@@ -417,44 +418,16 @@ func serveProviders(t *testing.T, folder string) *providers {
 	kit.Must(t, err)
 	server := &http.Server{
 		Handler: http.HandlerFunc(p.answer), ReadHeaderTimeout: time.Minute,
+		ConnState: p.count,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 	}
 	t.Cleanup(func() { _ = server.Close() }) // it waits for no stream
-	go func() { _ = server.ServeTLS(forgetful{l}, "", "") }()
+	go func() { _ = server.ServeTLS(l, "", "") }()
 	return p
 }
 
-// forgetful accepts connections through a NAT that forgets one without traffic after forgetTime.
-type forgetful struct{ net.Listener }
-
-const forgetTime = 65 * time.Second // less than a NAT's 350 s, and more than Envoy's idle_timeout
-
-// Accept implements net.Listener.
-func (f forgetful) Accept() (net.Conn, error) {
-	c, err := f.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	forgotten := &forgottenConn{Conn: c}
-	forgotten.used.Store(time.Now().UnixNano())
-	return forgotten, nil
-}
-
-// forgottenConn answers the first bytes after a pause by a reset.
-type forgottenConn struct {
-	net.Conn
-	used atomic.Int64
-}
-
-// Read implements net.Conn.
-func (c *forgottenConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if now := time.Now().UnixNano(); err == nil && now-c.used.Swap(now) > int64(forgetTime) {
-		_ = c.Conn.(*net.TCPConn).SetLinger(0)
-		_ = c.Close()
-		return 0, net.ErrClosed
-	}
-	return n, err
+func (p *providers) count(_ net.Conn, state http.ConnState) {
+	p.open.Add(map[http.ConnState]int64{http.StateNew: 1, http.StateClosed: -1}[state])
 }
 
 func (p *providers) isSecret(text string) bool {
