@@ -83,7 +83,7 @@ func asKey(token string) func(functest.Event) functest.Event {
 
 // created makes a credential before all others.
 func (s *situation) created(edit ...func(functest.Event) functest.Event) ids.Credential {
-	r := s.Short(s.creates("earlier", nil, edit...), 0)
+	r := cases.Prepared(s.World, func() cases.Result { return s.Short(s.creates("earlier", nil, edit...), 0) })
 	s.earlier = append(s.earlier, cases.Done{Act: "earlier", Result: r})
 	return ids.Credential(fmt.Sprint(shownBy(s.World, r)["id"]))
 }
@@ -100,13 +100,19 @@ const most = 5
 // were made and deleted.
 func (s *situation) fill(stored, deleted int) {
 	s.bound = most
-	t, credentials, access := s.TB(), s.Rows(s.Outputs.Credentials), s.Rows(s.Outputs.Access)
+	first := s.created()
+	s.filled = cases.Prepared(s.World, func() map[ids.Credential]bool { return s.fillBeside(first, stored, deleted) })
+}
+
+// fillBeside copies a credential.
+func (s *situation) fillBeside(first ids.Credential, stored, deleted int) map[ids.Credential]bool {
+	t, credentials, access, filled := s.TB(), s.Rows(s.Outputs.Credentials), s.Rows(s.Outputs.Access), map[ids.Credential]bool{}
 	partition := "workspace#" + string(s.Tenant.Workspace)
-	row, rows := credentials.Get(t, kit.Key(partition, "credential#"+string(s.created()))), []kit.Row{}
+	row, rows := credentials.Get(t, kit.Key(partition, "credential#"+string(first))), []kit.Row{}
 	for n := range stored - 1 {
 		other, id := maps.Clone(row), fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 		other["id"], other["sk"], other["sort_order"] = kit.Text(id), kit.Text("credential#"+id), kit.Number(strconv.Itoa(n+1))
-		rows, s.filled[ids.Credential(id)] = append(rows, other), true
+		rows, filled[ids.Credential(id)] = append(rows, other), true
 	}
 	s.PutAll(s.Outputs.Credentials, rows)
 	made := strconv.Itoa(stored + deleted)
@@ -114,6 +120,7 @@ func (s *situation) fill(stored, deleted int) {
 		row["made"], row["made_bytes"] = kit.Number(made), kit.Number(made+"000")
 		row["next"] = &types.AttributeValueMemberM{Value: kit.Row{of: kit.Number(made)}}
 	})
+	return filled
 }
 
 // expire lets the records of all earlier requests expire. They stay stored, as DynamoDB may keep

@@ -40,8 +40,12 @@ const file = ids.File("file_1")
 const enabled, suspended = "Enabled", "Suspended"
 
 // storedFile stores a file, and others with names that begin like its name. Each "w" writes a
-// version, each "m" adds a delete marker.
-func storedFile(w *cases.World, history string) {
+// version, each "m" adds a delete marker. It returns what is stored.
+func storedFile(w *cases.World, history string) cases.Stored {
+	return cases.Prepared(w, func() cases.Stored { return storeFile(w, history) })
+}
+
+func storeFile(w *cases.World, history string) cases.Stored {
 	t, bucket, key := w.TB(), w.Bucket(), func(f ids.File) string { return files.Key(w.Tenant.Workspace, f) }
 	for i, step := range history {
 		if step == 'm' {
@@ -53,6 +57,7 @@ func storedFile(w *cases.World, history string) {
 	bucket.Put(t, key("file_10"), "sibling")
 	bucket.Put(t, key("file_11"), "hidden sibling")
 	bucket.Hide(t, key("file_11"))
+	return w.File(file)
 }
 
 // deletes makes the act of a request, and changes it.
@@ -95,8 +100,7 @@ func after(pauses ...time.Duration) func(*cases.Request) {
 
 // judgeFile judges the results of deletions, and what is left of the file. never means that no
 // request may reach it.
-func judgeFile(w *cases.World, history string, never bool) func([]cases.Done) {
-	first := w.File(file)
+func judgeFile(w *cases.World, history string, first cases.Stored, never bool) func([]cases.Done) {
 	versions := strings.Count(history, "w")
 	return func(done []cases.Done) {
 		now, deleted, others := w.File(file), 0, false
@@ -151,7 +155,7 @@ func judgeFile(w *cases.World, history string, never bool) func([]cases.Done) {
 func TestCases(t *testing.T) {
 	one := func(name, versioning, history, want string, rounds int, calls []string, prepare func(*cases.World) (cases.Act, []cases.Beside)) cases.Case {
 		return cases.Case{Name: name, Versioning: versioning, Set: func(w *cases.World) cases.Play {
-			storedFile(w, history)
+			first := storedFile(w, history)
 			var beside []cases.Beside
 			a := deletes(w, "delete")
 			if prepare != nil {
@@ -160,7 +164,7 @@ func TestCases(t *testing.T) {
 			if calls != nil {
 				a.Calls, a.Rounds = calls, rounds
 			}
-			judge := judgeFile(w, history, want != "" && want != "200")
+			judge := judgeFile(w, history, first, want != "" && want != "200")
 			return cases.Play{Act: a, Beside: beside, Judge: func(done []cases.Done) {
 				if d := done[0]; d.Fault == nil && len(beside) == 0 && d.Result.Text != want {
 					w.Broken("result", "it ends in %s, want %s", d.Result.Text, want)
@@ -275,21 +279,17 @@ func uploads(w *cases.World) []cases.Beside {
 // others get 429.
 func overlap(name, versioning, history string, perMinute, burst, count int, oneKey bool, reaches ...string) cases.Overlap {
 	return cases.Overlap{Name: name, Versioning: versioning, Reaches: reaches, Set: func(w *cases.World) (acts []cases.Act, _ func([]cases.Done)) {
-		storedFile(w, history)
+		first := storedFile(w, history)
 		for _, name := range []string{"delete", "other", "third"}[:count] {
 			token := w.Tenant.Management
 			if !oneKey {
-				token = w.Tenant.StandardKey(w.TB(), "")
+				token = cases.Prepared(w, func() string { return w.Tenant.StandardKey(w.TB(), "") })
 			}
 			acts = append(acts, deletes(w, name, as(token), under(perMinute, burst)))
 		}
-		judge, checked := judgeFile(w, history, false), false
+		judge := judgeFile(w, history, first, false)
 		return acts, func(done []cases.Done) {
 			judge(done)
-			if checked {
-				return
-			}
-			checked = true
 			passed := len(done) - cases.Count(done, "429")
 			if oneKey && passed != min(burst, count) {
 				w.Broken("result", "%d deletions pass a burst of %d", passed, burst)
@@ -305,8 +305,7 @@ func overlap(name, versioning, history string, perMinute, burst, count int, oneK
 func TestLittleTime(t *testing.T) {
 	for history, page := range map[string]int{"wwwwwwwwwwww": 3, "wwwmmmmmmmmm": 3, "wmwmwmwmwmwmwm": 5, "wmwwmwwm": 1} {
 		cases.OnModel(t, enabled, page, func(w *cases.World) {
-			storedFile(w, history)
-			first := w.File(file)
+			first := storedFile(w, history)
 			for left := first.Left; ; {
 				r, now := w.Short(deletes(w, "delete"), 9), w.File(file)
 				if now.Visible > 0 {

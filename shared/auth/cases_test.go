@@ -85,8 +85,10 @@ func pair(name, beside string, then error, ends []error) cases.Case {
 }
 
 func set(w *cases.World) situation {
-	bound := w.Tenant.StandardKey(w.TB(), w.Tenant.Workspace)
-	return situation{w.Tenant.ID, w.Tenant.Workspace, w.Tenant.NewWorkspace(w.TB()), auth.HashKey(bound), auth.HashKey(w.Tenant.Management), time.Now().UTC().Truncate(time.Second)}
+	return cases.Prepared(w, func() situation {
+		bound := w.Tenant.StandardKey(w.TB(), w.Tenant.Workspace)
+		return situation{w.Tenant.ID, w.Tenant.Workspace, w.Tenant.NewWorkspace(w.TB()), auth.HashKey(bound), auth.HashKey(w.Tenant.Management), time.Now().UTC().Truncate(time.Second)}
+	})
 }
 
 // act makes the act of a command.

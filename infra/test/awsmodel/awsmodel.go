@@ -24,6 +24,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"strings"
 )
 
@@ -72,6 +73,47 @@ func (w *World) Clone() *World {
 	}
 	c.bucket.versions, c.bucket.numbers, c.bucket.uploads = maps.Clone(w.bucket.versions), maps.Clone(w.bucket.numbers), maps.Clone(w.bucket.uploads)
 	return &c
+}
+
+// Changes describes each item and object, in JSON, that an earlier clone lacks or has otherwise, and
+// the keys of those that it has alone. They have no order.
+func (w *World) Changes(since *World) (all []string) {
+	note := func(what ...any) {
+		text, err := json.Marshal(what)
+		if err != nil {
+			panic(fmt.Sprintf("the model's JSON: %v", err))
+		}
+		all = append(all, string(text))
+	}
+	for name, t := range w.tables {
+		before := since.tables[name]
+		for key, item := range t { // items are never changed in place
+			if reflect.ValueOf(item).Pointer() != reflect.ValueOf(before[key]).Pointer() {
+				note(name, item)
+			}
+		}
+		for key := range before {
+			if t[key] == nil {
+				note(name, key.pk, key.sk)
+			}
+		}
+	}
+	for key, versions := range w.bucket.versions {
+		if !reflect.DeepEqual(versions, since.bucket.versions[key]) {
+			note(key, versions)
+		}
+	}
+	for key := range since.bucket.versions {
+		if w.bucket.versions[key] == nil {
+			note(key)
+		}
+	}
+	for u := range since.bucket.uploads {
+		if !w.bucket.uploads[u] {
+			note(u.key, u.id)
+		}
+	}
+	return all
 }
 
 // object is a response in the JSON protocol.

@@ -98,9 +98,6 @@ type Play struct {
 	// Judge judges the results so far and what is stored. It is called when all have ended,
 	// and again after the act was repeated.
 	Judge func(done []Done)
-	// Settled reports whether the storage is as a run without a fault leaves it. Nil means that
-	// this is not known. An act that ended like that run is then not repeated.
-	Settled func() bool
 }
 
 // Done is an act that ended.
@@ -259,9 +256,6 @@ var said bool
 type Suite struct {
 	Cases    []Case
 	Overlaps []Overlap
-	// Retried means that other cases play each reason of a throttle and of a cancelled
-	// transaction, which the client's policy of retries decides.
-	Retried bool
 }
 
 // Play plays the suite.
@@ -274,7 +268,7 @@ func (s Suite) Play(t *testing.T) {
 			return
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			(&player{t: t, Case: c, retried: s.Retried, tried: tried, asides: map[string]plan{}}).play()
+			(&player{t: t, Case: c, tried: tried, asides: map[string]plan{}, scene: &scene{c.Versioning, c.Page, map[int]stage{}}}).play()
 		})
 	}
 	for _, o := range s.Overlaps {
@@ -290,9 +284,10 @@ type player struct {
 	Case
 
 	t        *testing.T
-	retried  bool
-	tried    map[string]bool // kinds of calls, with the whole menu
+	scene    *scene
+	tried    map[string]bool // kinds of calls with the whole menu, and operations with each reason
 	plan     plan
+	plain    [2]string // what is stored without a fault: on the model, on engines
 	verdicts int
 	unmet    int
 	failures int
@@ -302,8 +297,7 @@ type player struct {
 
 func (p *player) play() {
 	began := time.Now()
-	plain := p.judge(verdict{name: "without a fault"})
-	p.plan = plain.plan
+	p.plan = p.judge(verdict{name: "without a fault"}).plan
 	for _, v := range p.all() {
 		if p.failures >= 3 && p.said || p.said && *first {
 			return
@@ -333,7 +327,7 @@ func (p *player) judge(v verdict) seen {
 			real.plan.calls = got.plan.calls
 		}
 		for what, both := range map[string][2]string{
-			"results": {got.result, real.result}, "stored": {got.stored, real.stored}, "calls": {got.plan.text(v.quiet()), real.plan.text(v.quiet())},
+			"results": {got.result, real.result}, "stored": {got.stored, real.stored}, "calls": {got.plan.text(p.verdicts == 1), real.plan.text(p.verdicts == 1)},
 		} {
 			if both[0] != both[1] {
 				got.problems = append(got.problems, fmt.Sprintf("the worlds differ in %s (-model +engines):\n%s", what, gocmp.Diff(both[0], both[1])))
@@ -352,7 +346,7 @@ func (p *player) judge(v verdict) seen {
 
 // once gives a verdict in a new World.
 func (p *player) once(v verdict, real bool) (got seen) {
-	got.problems = play(p.t, real, p.Versioning, p.Page, func(w *World) {
+	got.problems = play(p.t, real, p.scene, func(w *World) {
 		play := p.Set(w)
 		var done []Done
 		d := v.disturbance
@@ -383,10 +377,7 @@ func (p *player) once(v verdict, real bool) (got seen) {
 		p.judgeResult(w, v, play, c, r, done)
 		done = append([]Done{first}, done...)
 		play.Judge(done)
-		if *engines {
-			got.stored = w.dump()
-		}
-		if play.Settled != nil && v.at.Kind != "" && r.Text == p.plan.result && play.Settled() {
+		if p.settled(w, v, &got) {
 			return
 		}
 		again, _ := w.run(&play.Act, nil, disturbance{})
@@ -396,6 +387,22 @@ func (p *player) once(v verdict, real bool) (got seen) {
 		play.Judge(append(done, Done{Act: play.Act.Name, Again: true, Result: again}))
 	})
 	return got
+}
+
+// settled reports whether the act has ended like the one without a fault, and left the same.
+func (p *player) settled(w *World, v verdict, got *seen) bool {
+	if *engines {
+		got.stored = w.dump()
+	}
+	left, world := got.stored, 1
+	if !w.Real() {
+		left, world = comparable(w.model.Changes(w.stage.model)), 0
+	}
+	if p.verdicts == 1 {
+		p.plain[world] = left
+		return false
+	}
+	return v.beside == "" && got.result == p.plan.result && left == p.plain[world]
 }
 
 // planOf is what the act did.
@@ -472,7 +479,7 @@ func (w *World) hold(a *Act, at Call, note func(Result)) (release func()) {
 // judgeResult compares the result of the act with those that the disturbance must end in.
 func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result, done []Done) {
 	a := play.Act
-	if v.quiet() && v.beside == "" {
+	if p.verdicts == 1 {
 		p.judgeCost(w, a, planOf(c, r))
 		return
 	}
@@ -573,7 +580,7 @@ func (p *player) all() (all []verdict) {
 }
 
 // look calls do in a World without a verdict.
-func (p *player) look(do func(*World)) { play(p.t, false, p.Versioning, p.Page, do) }
+func (p *player) look(do func(*World)) { play(p.t, false, p.scene, do) }
 
 // faults are the verdicts with a fault. A spare call's time-out of the whole act is left out.
 func (p *player) faults(spare []string) (all []verdict) {
@@ -581,12 +588,12 @@ func (p *player) faults(spare []string) (all []verdict) {
 		all = append(all, verdict{disturbance: disturbance{frozen: true}, name: "all connections are lost"})
 	}
 	for _, c := range p.plan.calls {
-		kind := c.Kind
+		kind, operation := c.Kind, strings.Fields(c.Kind)[0]
 		if strings.Contains(kind, "Object") {
 			kind += p.Versioning
 		}
 		for _, f := range menu(c, c.body) {
-			if (p.tried[kind] || p.retried && f.isReason()) && !f.is(main) || slices.Contains(spare, c.Kind) && f.is(requestTimesOut|interrupts) {
+			if !p.meets(f, kind, operation) || slices.Contains(spare, c.Kind) && f.is(requestTimesOut|interrupts) {
 				continue
 			}
 			all = append(all, verdict{disturbance: disturbance{fault: f, at: c}, name: fmt.Sprintf("%s: %s", c, f.Name)})
@@ -594,9 +601,15 @@ func (p *player) faults(spare []string) (all []verdict) {
 				all = append(all, verdict{disturbance: disturbance{fault: f, at: c, each: true}, name: fmt.Sprintf("%s: %s, each time", c, f.Name)})
 			}
 		}
-		p.tried[kind] = true
+		p.tried[kind], p.tried[operation] = true, true
 	}
 	return all
+}
+
+// meets reports whether a call meets the fault: the whole menu once for each kind of call, each of
+// the many reasons of one error once for each operation, the main faults at every call.
+func (p *player) meets(f *Fault, kind, operation string) bool {
+	return f.is(main) || !p.tried[kind] && (!f.isReason() || !p.tried[operation])
 }
 
 // cuts are the verdicts with another act run whole between two calls. Calls side by side are

@@ -48,7 +48,11 @@ const (
 	lastsTwoSeconds
 	// applied means that AWS has applied the call.
 	applied
+	// sameForReads means that the fault differs from another one in that only.
+	sameForReads
 )
+
+var isRead = regexp.MustCompile(`^(Get|Query|Scan|BatchGet|List|Decrypt|Describe)`)
 
 func fault(name string, traits trait, do faults.Fault) *Fault {
 	return &Fault{Name: name, traits: traits, do: do}
@@ -113,7 +117,11 @@ func menu(c Call, body []byte) []*Fault {
 // the last item is an idempotency record. returns means that a write asks for the changed
 // item, or a Query for a count; any other write accepts an empty answer.
 func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
-	all := slices.Concat(common(), proxies(operation), empty(operation, returns))
+	all := common()
+	if isRead.MatchString(operation) {
+		all = slices.DeleteFunc(all, func(f *Fault) bool { return f.is(sameForReads) })
+	}
+	all = slices.Concat(all, proxies(operation), empty(operation, returns))
 	switch operation {
 	case "Query":
 		if returns {
@@ -220,7 +228,7 @@ func throttles() (all []*Fault) {
 // The faults that a verdict may require.
 var (
 	gone     = fault("not applied, connection closed", recovers|main, faults.Refuse()) // while Lambda had the process frozen
-	lost     = fault("applied, connection breaks", recovers|main|applied, faults.LoseAnswer())
+	lost     = fault("applied, connection breaks", recovers|main|applied|sameForReads, faults.LoseAnswer())
 	timeIsUp = fault("no answer until time is up", requestTimesOut, faults.TimeOut())
 )
 
@@ -229,21 +237,21 @@ func common() []*Fault {
 	return []*Fault{
 		gone,
 		lost,
-		fault("attempt times out, applied later", recovers|main|attemptTimesOut|appliedLate, faults.TimeOut()),
+		fault("attempt times out, applied later", sameForReads|recovers|main|attemptTimesOut|appliedLate, faults.TimeOut()),
 		fault("not applied, attempt times out", recovers|attemptTimesOut, faults.TimeOut()),
-		fault("applied, attempt times out", recovers|attemptTimesOut|applied, faults.TimeOutAnswer()),
+		fault("applied, attempt times out", sameForReads|recovers|attemptTimesOut|applied, faults.TimeOutAnswer()),
 		fault("throttled", recovers, faults.Throttle()),
 		fault("answer cut", recovers|applied, faults.CutAnswer()),
 		fault("answer garbled", recovers|applied, faults.Garble()),
 		fault("server error", recovers, faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting)),
-		fault("applied, server error", recovers|applied, faults.Otherwise(http.StatusInternalServerError, page)),
+		fault("applied, server error", sameForReads|recovers|applied, faults.Otherwise(http.StatusInternalServerError, page)),
 		fault("bad gateway", recovers, faults.Pretend(http.StatusBadGateway, page)),
 		fault("denied", final|main, faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
 		fault("nothing there", final, faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting)),
 		timeIsUp,
 		fault("interrupted", interrupts, faults.TimeOut()),
-		fault("applied, interrupted", interrupts|applied, faults.TimeOutAnswer()),
-		fault("applied, no answer until time is up", main|requestTimesOut|applied, faults.TimeOutAnswer()),
+		fault("applied, interrupted", sameForReads|interrupts|applied, faults.TimeOutAnswer()),
+		fault("applied, no answer until time is up", sameForReads|main|requestTimesOut|applied, faults.TimeOutAnswer()),
 	}
 }
 

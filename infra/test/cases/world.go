@@ -50,11 +50,12 @@ type World struct {
 	Before     string // an access table for the time before a restore
 	OldKey     string // another KMS key
 
-	t        testing.TB
+	t        *testing.T
 	config   aws.Config
 	storage  aws.HTTPClient
-	page     int             // the number of versions that a listing has at most; 0 for S3's own
+	scene    *scene
 	model    *awsmodel.World // nil on engines
+	stage    stage           // the last one
 	applying sync.Mutex      // guards the model
 
 	mu       sync.Mutex
@@ -96,46 +97,77 @@ func (w *World) environment(client aws.HTTPClient, log *slog.Logger) *boot.Envir
 
 var engines = flag.Bool("engines", false, "play each case on the real engines too, and compare")
 
+// scene is what the Worlds of a case have in common.
+type scene struct {
+	versioning string        // of the bucket
+	page       int           // the number of versions that a listing has at most; 0 for S3's own
+	stages     map[int]stage // by their number
+}
+
+// stage is a World that is prepared so far.
+type stage struct {
+	number int
+	model  *awsmodel.World
+	value  any
+}
+
+// Prepared returns what fill returns, when it has stored rows and files. On the model that happens
+// once in a case; the next Worlds get copies. So ids and times are the same in each.
+func Prepared[T any](w *World, fill func() T) T {
+	if w.Real() {
+		return fill()
+	}
+	w.stage.number++
+	number := w.stage.number
+	s, known := w.scene.stages[number]
+	if !known {
+		s.value = fill()
+		s.number, s.model = w.stage.number, w.model
+		w.scene.stages[number] = s
+	}
+	w.stage, w.model = s, s.model.Clone()
+	cryptotest.SetGlobalRandom(w.t, uint64(s.number)) //nolint:gosec // a small number
+	return s.value.(T)                                //nolint:errcheck // it comes from above
+}
+
+// Changed reports whether anything is stored otherwise than Prepared left it. Only the model knows.
+func (w *World) Changed() bool { return len(w.model.Changes(w.stage.model)) > 0 }
+
 // play runs a verdict in a new World, and returns what it broke.
-func play(t *testing.T, real bool, versioning string, page int, verdict func(*World)) (problems []string) {
+func play(t *testing.T, real bool, s *scene, verdict func(*World)) (problems []string) {
 	t.Helper()
 	run := func(w *World) {
 		done := make(chan struct{})
 		go func() { // Fatalf ends it
 			defer close(done)
 			w.Clients = w.Over(w.plain())
-			w.Tenant = kit.NewTenant(w.TB(), w.Registry)
+			w.Tenant = Prepared(w, func() kit.Tenant { return kit.NewTenant(w.TB(), w.Registry) })
+			w.Tenant.Registry = w.Registry
 			verdict(w)
 		}()
 		<-done
 		problems = w.problems
 	}
 	if real {
-		w := onEngines(t, versioning)
-		w.page = page
+		w := onEngines(t, s)
 		run(w)
 		w.empty()
 		return problems
 	}
-	synctest.Test(t, func(t *testing.T) {
-		cryptotest.SetGlobalRandom(t, 1)
-		w := onModel(t, versioning)
-		w.page = page
-		run(w)
-	})
+	synctest.Test(t, func(t *testing.T) { run(onModel(t, s)) })
 	return problems
 }
 
-func onModel(t testing.TB, versioning string) *World {
+func onModel(t *testing.T, s *scene) *World {
 	o := kit.Outputs{
 		Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", Files: "files",
 		SealingKey: "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
 	}
-	w := &World{t: t, Outputs: o, Versioning: versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
+	w := &World{t: t, scene: s, Outputs: o, Versioning: s.versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""), Retryer: calls.Retryer,
 	}}
 	w.model = awsmodel.New(awsmodel.Config{
-		Tables: slices.Collect(maps.Values(w.tables())), Bucket: o.Files, Versioning: versioning, Keys: []string{o.SealingKey, w.OldKey},
+		Tables: slices.Collect(maps.Values(w.tables())), Bucket: o.Files, Versioning: s.versioning, Keys: []string{o.SealingKey, w.OldKey},
 	})
 	w.storage = httpFunc(w.apply)
 	return w
@@ -174,20 +206,20 @@ var shared = struct {
 	before, oldKey string
 }{client: awshttp.NewBuildableClient(), buckets: map[string]string{}}
 
-func onEngines(t testing.TB, versioning string) *World {
+func onEngines(t *testing.T, s *scene) *World {
 	e := kit.Start(t)
-	if shared.buckets[versioning] == "" {
-		shared.buckets[versioning] = e.Bucket(t, s3types.BucketVersioningStatus(versioning))
+	if shared.buckets[s.versioning] == "" {
+		shared.buckets[s.versioning] = e.Bucket(t, s3types.BucketVersioningStatus(s.versioning))
 	}
 	if shared.before == "" {
 		shared.before, shared.oldKey = e.NewTables(t, 1)[0], e.Key(t)
 	}
 	e.Config.Retryer = calls.Retryer
 	return &World{
-		t: t, Versioning: versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
+		t: t, scene: s, Versioning: s.versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
 		Outputs: kit.Outputs{
 			Access: e.Tables.Access, Credentials: e.Tables.Credentials, Jobs: e.Tables.SyncJobs, Control: e.Tables.Control,
-			Files: shared.buckets[versioning], SealingKey: e.KeyARN,
+			Files: shared.buckets[s.versioning], SealingKey: e.KeyARN,
 		},
 	}
 }
@@ -205,9 +237,9 @@ func (w *World) plain() aws.HTTPClient { return httpFunc(w.send) }
 
 // send sends a request to storage. It makes the pages of listings smaller.
 func (w *World) send(r *http.Request) (*http.Response, error) {
-	if query := r.URL.Query(); w.page > 0 && query.Has("versions") {
+	if query := r.URL.Query(); w.scene.page > 0 && query.Has("versions") {
 		r = r.Clone(r.Context())
-		query.Set("max-keys", strconv.Itoa(w.page))
+		query.Set("max-keys", strconv.Itoa(w.scene.page))
 		r.URL.RawQuery = query.Encode()
 	}
 	return w.storage.Do(r)
@@ -295,22 +327,6 @@ func (w *World) batch(table string, writes []types.WriteRequest) {
 	_, err := w.DB.BatchWriteItem(context.Background(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: writes}})
 	kit.Must(w.TB(), err)
 }
-
-// Prepare stores what prepare stores. On the model it is stored once for each name, and then
-// copied: ids and times are the same in each World.
-func (w *World) Prepare(name string, prepare func()) {
-	if w.Real() {
-		prepare()
-		return
-	}
-	if prepared[name] == nil {
-		prepare()
-		prepared[name] = w.model.Clone()
-	}
-	w.model = prepared[name].Clone()
-}
-
-var prepared = map[string]*awsmodel.World{}
 
 // tables are the names of the tables by their role.
 func (w *World) tables() map[string]string {
