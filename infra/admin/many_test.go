@@ -83,7 +83,7 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 		call      int
 		want      string
 	}{
-		"account disable ACCOUNT":    {"UpdateItem", 2, "1 key changed, others not: repeat the command"},
+		"account disable ACCOUNT":    {"UpdateItem", 2, "1 key changed, others not. Repeat the command"},
 		"workspace delete WORKSPACE": {"UpdateItem", 1, "some of its keys enabled. Repeat the command"},
 		"workspace erase WORKSPACE":  {"TransactWriteItems", 2, "1 upload in parts and 1 key. Repeat the command"},
 	} {
@@ -177,7 +177,7 @@ func TestAFullListIsPassedOver(t *testing.T) {
 	broken := d.broken()
 	broken.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Then(func() {})}) // it disables the key
 	broken.Inject(faults.Rule{Operation: "UpdateItem", Fault: faults.Answer(http.StatusBadRequest, "ConditionalCheckFailedException", "")})
-	if got := d.want(exit.Uncertain, "key", "delete", d.hashes[0], "--yes"); !strings.Contains(got.stderr, "may still be in allow-lists: repeat the command") {
+	if got := d.want(exit.Uncertain, "key", "delete", d.hashes[0], "--yes"); !strings.Contains(got.stderr, "may still be in allow-lists. Repeat the command") {
 		t.Error(got.stderr)
 	}
 }

@@ -29,7 +29,7 @@ func (s *Stack) ReplaceKey(ctx context.Context, key auth.SurveyedKey, old ids.Ke
 		}
 		switch added := Count(lists.Changed, "allow-list") + " changed"; {
 		case err != nil:
-			return &Partial{Err: err, Done: added + ": repeat the command"}
+			return OrRepeat(ctx, err, added)
 		case len(lists.passed) > 0 || lists.damaged:
 			return Findings(added + ", and not every credential could be: see the warnings")
 		}
@@ -137,7 +137,7 @@ func (s *Stack) Unlist(ctx context.Context, key auth.SurveyedKey) (changed int, 
 	}
 	switch {
 	case err != nil:
-		err = &Partial{Err: err, Done: "the key is refused, but may still be in allow-lists: repeat the command"}
+		err = OrRepeat(ctx, err, "the key is refused, but may still be in allow-lists")
 	case lists.damaged:
 		err = Findings("the key is refused, but may still be in the list of a damaged credential: see the warnings, mend it, then repeat the command")
 	}

@@ -21,7 +21,7 @@ func (s *Stack) Suspend(ctx context.Context, id ids.Account) (changed int, err e
 		err := s.suspendRow(ctx, id, true)
 		var failed error
 		changed, failed = s.suspendKeys(ctx, id, true)
-		return orOthers(cmp.Or(err, failed), changed)
+		return OrRepeat(ctx, cmp.Or(err, failed), Count(changed, "key")+" changed, others not")
 	})
 	return changed, err
 }
@@ -36,17 +36,9 @@ func (s *Stack) Resume(ctx context.Context, id ids.Account) (changed int, err er
 		if changed, err = s.suspendKeys(ctx, id, false); err == nil {
 			err = s.suspendRow(ctx, id, false)
 		}
-		return orOthers(err, changed)
+		return OrRepeat(ctx, err, Count(changed, "key")+" changed, others not")
 	})
 	return changed, err
-}
-
-// orOthers adds to an error how many keys were changed.
-func orOthers(err error, changed int) error {
-	if err == nil {
-		return nil
-	}
-	return &Partial{Err: err, Done: Count(changed, "key") + " changed, others not: repeat the command"}
 }
 
 // suspendRow sets or removes the mark on the account's row. No key of an account without a row
