@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -176,15 +175,6 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 	}
 	if seen < 40 {
 		t.Errorf("%d commands were found", seen)
-	}
-}
-
-func TestMakeAdminWorksOnTheLocalServer(t *testing.T) {
-	t.Parallel()
-	dry := exec.Command("make", "--no-print-directory", "-n", "-C", "../..", "admin", "ARGS=key list")
-	printed, err := dry.CombinedOutput()
-	if err != nil || !strings.Contains(string(printed), "admin --local .local key list") {
-		t.Errorf("make -n admin: %v, want admin with --local .local:\n%s", err, printed)
 	}
 }
 

@@ -97,23 +97,16 @@ func TestAFileIsDeletedInTheConfirmedWorkspace(t *testing.T) {
 func TestAChangeMayBeUncertain(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	credential, key := string(d.seal(d.workspace, "n")), d.key("k", "")
-	for command, c := range map[string]struct {
-		fault faults.Rule
-		code  int
-	}{
-		"key disable " + key: {faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(http.StatusFound, `{"__type":"SomeException"}`)}, exit.Uncertain},
-		"credential delete " + credential + " --workspace " + string(d.workspace) + " --yes": {faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()}, exit.NotFound},
-	} {
-		d.broken().Inject(c.fault)
-		if audits := d.want(c.code, strings.Fields(command)...).audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" {
-			t.Errorf("%s: %v", command, audits)
+	credential := string(d.seal(d.workspace, "n"))
+	wantUncertain := func(code int, fault faults.Rule, args ...string) {
+		t.Helper()
+		d.broken().Inject(fault)
+		if audits := d.want(code, args...).audits(); len(audits) != 1 || audits[0]["outcome"] != "uncertain" {
+			t.Errorf("%v: %v", args, audits)
 		}
 	}
-	d.change = nil
-	if d.left(d.workspace) != 0 {
-		t.Error("the credential is left")
-	}
+	wantUncertain(exit.Uncertain, faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(http.StatusFound, `{"__type":"SomeException"}`)}, "key", "disable", d.key("k", ""))
+	wantUncertain(exit.NotFound, faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()}, "credential", "delete", credential, "--workspace", string(d.workspace), "--yes")
 }
 
 // atOnce lets a process end at once. Under the race detector each would wait for a second first.
