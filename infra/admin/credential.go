@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,48 +56,32 @@ type credentialSupersede struct {
 	New arguments.CredentialPrefix `arg:"" help:"The credential that takes its place, in the same workspace. It is enabled, and has the same flags and allow-lists."`
 }
 
-// credentialView is a credential for scripts, with the API's names.
+// credentialView has the API's names for scripts, and titles for people.
 type credentialView struct {
-	ID        ids.Credential  `json:"id"`
-	State     string          `json:"state"` // active or disabled
+	ID        ids.Credential  `json:"id" title:"credential" list:"id,short"`
+	Name      string          `json:"-" title:"name" list:"name,16"`
+	Provider  string          `json:"-" title:"provider"`
 	Label     string          `json:"label"`
-	KeyForm   output.Optional `json:"key_form"` // see byok.Form
-	Account   ids.Account     `json:"account_id"`
-	Workspace ids.Workspace   `json:"workspace_id"`
-	CreatedAt output.Optional `json:"created_at"`
-	SortOrder int64           `json:"sort_order"`
+	Marked    string          `json:"-" title:"label"`
+	KeyForm   output.Optional `json:"key_form"`            // see byok.Form
+	State     string          `json:"state" title:"state"` // active or disabled
+	SortOrder int64           `json:"sort_order" title:"sort order" list:"order"`
+	Workspace ids.Workspace   `json:"workspace_id" title:"workspace" list:"workspace,short"`
+	Account   ids.Account     `json:"account_id" title:"account" list:"account,short"`
+	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
+	Flags     string          `json:"-" list:"flags"`
+	Limits    string          `json:"-" list:"only for"`
 	byok.Settings
 }
 
-// credentialRow is a credential for people.
-type credentialRow struct {
-	ID        ids.Credential  `title:"credential" list:"id,short"`
-	Name      string          `title:"name" list:"name,16"`
-	Provider  string          `title:"provider"`
-	Label     string          `title:"label"`
-	State     string          `title:"state"`
-	SortOrder int64           `title:"sort order" list:"order"`
-	Workspace ids.Workspace   `title:"workspace" list:"workspace,short"`
-	Account   ids.Account     `title:"account" list:"account,short"`
-	CreatedAt output.Optional `title:"created" list:"age,age"`
-	Flags     string          `list:"flags"`
-	Limits    string          `list:"only for"`
-
-	view credentialView
-}
-
-// MarshalJSON implements json.Marshaler.
-func (r credentialRow) MarshalJSON() ([]byte, error) { return json.Marshal(r.view) }
-
-func viewCredential(c byok.Credential) credentialRow {
-	state, created := "active", output.When(c.CreatedAt)
+func viewCredential(c byok.Credential) credentialView {
+	state := "active"
 	if c.Disabled {
 		state = "disabled"
 	}
-	return credentialRow{
-		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: marked(c), State: state, SortOrder: c.SortOrder,
-		Workspace: c.Workspace, Account: c.Account, CreatedAt: created, Flags: flags(c.Settings), Limits: limits(c.Settings),
-		view: credentialView{c.ID, state, c.Label, output.Optional(c.Form), c.Account, c.Workspace, created, c.SortOrder, c.Settings},
+	return credentialView{
+		ID: c.ID, Name: c.Name, Provider: c.Provider, Label: c.Label, Marked: marked(c), KeyForm: output.Optional(c.Form), State: state, SortOrder: c.SortOrder,
+		Workspace: c.Workspace, Account: c.Account, CreatedAt: output.When(c.CreatedAt), Flags: flags(c.Settings), Limits: limits(c.Settings), Settings: c.Settings,
 	}
 }
 

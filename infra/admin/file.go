@@ -55,7 +55,7 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = c.undo(ctx, s, workspace.ID)
 	}
-	return s.finish(ctx, "file.upload", err, result{changed{string(c.ID), "stored"}, string(c.ID)},
+	return s.finish(ctx, "file.upload", err, changed{string(c.ID), "stored"}, string(c.ID),
 		"account", c.Account, "workspace", workspace.ID, "file", c.ID)
 }
 
@@ -117,6 +117,6 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 		receipt, err = s.fileStore.Delete(ctx, workspace.ID, c.ID)
 	}
 	sentence := fmt.Sprintf("File %s is deleted: %s removed.", c.ID, acts.Count(receipt.Versions, "version"))
-	return s.finish(ctx, "file.delete", err, result{changed{string(c.ID), "deleted"}, sentence}, "account", c.Account, "workspace", workspace.ID,
+	return s.finish(ctx, "file.delete", err, changed{string(c.ID), "deleted"}, sentence, "account", c.Account, "workspace", workspace.ID,
 		"file", c.ID, "versions_removed", receipt.Versions, "answer_lost", receipt.ResponseLost)
 }

@@ -78,7 +78,7 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		id, err = s.jobWriter.Create(ctx, c.Account)
 	}
-	return s.finish(ctx, "job.create", err, result{changedJob{id, syncjobs.Queued}, string(id)}, "account", c.Account, "job", id)
+	return s.finish(ctx, "job.create", err, changedJob{id, syncjobs.Queued}, string(id), "account", c.Account, "job", id)
 }
 
 func (c jobStart) Run(ctx context.Context, s *session) error {
@@ -100,7 +100,7 @@ func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.S
 			err = fmt.Errorf("%w: it is %s", syncjobs.ErrState, job.Status)
 		}
 	}
-	return s.finish(ctx, "job."+verb, err, result{changedJob{c.ID, to}, fmt.Sprintf("Job %s is %s.", c.ID, to)}, "account", c.Account, "job", c.ID)
+	return s.finish(ctx, "job."+verb, err, changedJob{c.ID, to}, fmt.Sprintf("Job %s is %s.", c.ID, to), "account", c.Account, "job", c.ID)
 }
 
 func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {

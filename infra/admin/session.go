@@ -129,25 +129,20 @@ func inWords(action, outcome string, attrs []any) string {
 	return fmt.Sprintf("audit: %s %s: %s", action, outcome, strings.Join(parts, ", "))
 }
 
-// result is the result of a change: a value for scripts, and a sentence for people.
-type result struct {
-	value    any
-	sentence string
-}
-
 // changed is the value of a change that has no other.
 type changed struct {
 	ID    string `json:"id"`
 	State string `json:"state"`
 }
 
-// finish writes the audit line of a change and, if it succeeded, its result.
-func (s *session) finish(ctx context.Context, action string, err error, result result, attrs ...any) error {
+// finish writes the audit line of a change and, if it succeeded, its result: a value for scripts,
+// and a sentence for people.
+func (s *session) finish(ctx context.Context, action string, err error, value any, sentence string, attrs ...any) error {
 	s.Audit(ctx, action, err, attrs)
 	if err != nil {
 		return err
 	}
-	return s.out.Say(result.value, "%s", result.sentence)
+	return s.out.Say(value, "%s", sentence)
 }
 
 // step is a change of a key or a credential, and the state to which it leads.
@@ -164,7 +159,7 @@ func (s *session) finishStep(ctx context.Context, to step, err error, attrs ...a
 		s.AuditAs(ctx, to.action, "unchanged", nil, attrs)
 		return s.out.Say(value, "%s was %s already.", to.name, to.state)
 	}
-	return s.finish(ctx, to.action, err, result{value, to.name + " is " + to.state + "."}, attrs...)
+	return s.finish(ctx, to.action, err, value, to.name+" is "+to.state+".", attrs...)
 }
 
 // confirmation asks before something is destroyed for good.

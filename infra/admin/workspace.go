@@ -79,7 +79,7 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 
 func (c workspaceCreate) Run(ctx context.Context, s *session) error {
 	id, err := s.Registry.CreateWorkspace(ctx, c.Account, c.Name)
-	return s.finish(ctx, "workspace.create", err, result{changed{string(id), "live"}, string(id)}, "account", c.Account, "workspace", id)
+	return s.finish(ctx, "workspace.create", err, changed{string(id), "live"}, string(id), "account", c.Account, "workspace", id)
 }
 
 func (c workspaceList) Run(ctx context.Context, s *session) error {
@@ -103,7 +103,7 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = s.Registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
 	}
-	return s.finish(ctx, "workspace.default", err, result{changed{string(c.ID), "default"}, string(c.ID) + " is the default workspace now."},
+	return s.finish(ctx, "workspace.default", err, changed{string(c.ID), "default"}, string(c.ID)+" is the default workspace now.",
 		"account", c.Account, "workspace", c.ID)
 }
 
