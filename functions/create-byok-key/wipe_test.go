@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -11,8 +10,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 
 	"signalbox.dev/infra/test/kit"
-	"signalbox.dev/shared/api"
-	"signalbox.dev/shared/auth"
 )
 
 // After the answer the heap has no copy of a provider key that our code made, not even as
@@ -23,15 +20,14 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held one
-	m := newFakeStore()
-	function := api.Handler(auth.NewVerifier(m, "access"), slog.New(slog.DiscardHandler),
-		operation(handler{workspaces: m, positions: m, keyring: m, credentials: m.Store}))
+	m := newModel(t)
+	function := build(m.environment())
 	keys := map[string]kit.Masked{}
 	for length, idempotency := range map[int]string{40: "", 1000: `,"Idempotency-Key":["k"]`} {
 		plain, escaped := kit.NewMasked(length), kit.NewMasked(length)
 		keys[fmt.Sprint("plain ", length)], keys[fmt.Sprint("escaped ", length)] = plain, escaped
-		create(t, function, plain.Append, idempotency)
-		create(t, function, escaped.AppendEscaped, strings.Replace(idempotency, `"k"`, `"l"`, 1))
+		create(t, m.tenant.Management, function, plain.Append, idempotency)
+		create(t, m.tenant.Management, function, escaped.AppendEscaped, strings.Replace(idempotency, `"k"`, `"l"`, 1))
 	}
 	kept := kit.NewMasked(40)
 	held := kept.Append(nil)
@@ -48,11 +44,11 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 }
 
 // create sends a request with the key, in base64, and leaves no copy.
-func create(t *testing.T, function lambda.Handler, appendKey func([]byte) []byte, header string) {
+func create(t *testing.T, token string, function lambda.Handler, appendKey func([]byte) []byte, header string) {
 	t.Helper()
 	body := append(make([]byte, 0, 8<<10), `{"key":"`...) // never grown, because growing copies
 	body = append(appendKey(body), `","provider":"openai"}`...)
-	start := `{"resource":"/api/v1/byok","httpMethod":"POST","multiValueHeaders":{"Authorization":["Bearer ` + onlyKey +
+	start := `{"resource":"/api/v1/byok","httpMethod":"POST","multiValueHeaders":{"Authorization":["Bearer ` + token +
 		`"],"Content-Type":["application/json"]` + header + `},"isBase64Encoded":true,"body":"`
 	event := append(make([]byte, 0, len(start)+2*len(body)+100), start...)
 	event = append(base64.StdEncoding.AppendEncode(event, body), `"}`...)

@@ -11,7 +11,6 @@ import (
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/client"
 	"signalbox.dev/shared/api"
-	"signalbox.dev/shared/auth"
 )
 
 // Answer is a function's answer to one event.
@@ -31,8 +30,8 @@ type Answer struct {
 	log     string
 }
 
-// Handle sends the event to an operation on fakes.
-func Handle(t testing.TB, keys *auth.Verifier, op api.Operation, e Event) Answer {
+// Handle sends the event to an operation.
+func Handle(t testing.TB, keys api.Verifier, op api.Operation, e Event) Answer {
 	t.Helper()
 	var log bytes.Buffer
 	payload, err := api.Handler(keys, slog.New(slog.NewJSONHandler(&log, nil)), op).Invoke(t.Context(), e.Payload())
