@@ -302,18 +302,24 @@ func overlap(name, versioning, history string, perMinute, burst, count int, oneK
 }
 
 // A deletion with little time makes progress until nothing is left. The newest marker goes last.
+// The audit line of a failed deletion names the file, and the versions that it removed.
 func TestLittleTime(t *testing.T) {
 	for history, page := range map[string]int{"wwwwwwwwwwww": 3, "wwwmmmmmmmmm": 3, "wmwmwmwmwmwmwm": 5, "wmwwmwwm": 1} {
 		cases.OnModel(t, enabled, page, func(w *cases.World) {
-			first := storedFile(w, history)
+			first, removed := storedFile(w, history), 0.0
 			for left := first.Left; ; {
 				r, now := w.Short(deletes(w, "delete"), 9), w.File(file)
+				audit := r.Shown.(functest.Answer).Audit
+				count, _ := audit["versions_removed"].(float64)
+				if removed += count; audit["file"] != string(file) || audit["workspace"] != string(w.Tenant.Workspace) {
+					w.Broken("line", "%s with the audit line %v", r.Text, audit)
+				}
 				if now.Visible > 0 {
 					w.Broken("stored", "%s: a version can be read: %+v", history, now)
 				}
 				if r.Text != "500" {
-					if now.Left > 0 || now.Siblings != first.Siblings {
-						w.Broken("stored", "%s: after %s %+v are left", history, r.Text, now)
+					if now.Left > 0 || now.Siblings != first.Siblings || int(removed) != strings.Count(history, "w") {
+						w.Broken("stored", "%s: after %s %+v are left, %v versions are said to be removed", history, r.Text, now, removed)
 					}
 					return
 				}
