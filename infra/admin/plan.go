@@ -1,15 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"sigs.k8s.io/yaml"
 
 	"signalbox.dev/infra/admin/acts"
@@ -31,50 +30,14 @@ type credentialPlan struct {
 	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
 }
 
-// planView is a plan for scripts.
-type planView struct {
-	Steps   []stepView    `json:"steps"`
-	Skipped []skippedView `json:"skipped"`
-	Removed []removedView `json:"removed"`
-}
-
-type stepView struct {
-	Kind     string         `json:"kind"` // credential or shared
-	ID       ids.Credential `json:"id,omitempty"`
-	Provider string         `json:"provider"`
-}
-
-type skippedView struct {
-	ID     ids.Credential `json:"id"`
-	Reason routing.Reason `json:"reason"`
-}
-
-type removedView struct {
-	Provider string           `json:"provider"`
-	By       []ids.Credential `json:"by"`
-}
-
-func viewPlan(p routing.Plan) planView {
-	return planView{
-		Steps: each(p.Steps, func(step routing.Step) stepView {
-			kind := "credential"
-			if step.IsShared() {
-				kind = "shared"
-			}
-			return stepView{kind, step.Credential, step.Provider}
-		}),
-		Skipped: each(p.Skipped, func(s routing.Skipped) skippedView { return skippedView{s.Credential, s.Reason} }),
-		Removed: each(p.Removed, func(r routing.Removed) removedView { return removedView(r) }),
-	}
-}
-
-// planRow is a line of a plan for people: a step, or the reason why there is none.
+// planRow is a step of a plan, or a credential or a shared endpoint that is in none, and the reason.
 type planRow struct {
-	step     string `list:"step"`
-	provider string `list:"provider"`
-	uses     string `list:"uses,short"`
-	label    string `list:"label"`
-	why      string `list:"why not,16"`
+	Step     *int            `json:"step" list:"step"`
+	Provider output.Optional `json:"provider" list:"provider"`
+	Uses     string          `json:"uses" list:"uses"` // credential, shared endpoint or nothing
+	ID       output.Optional `json:"credential_id" list:"credential,short"`
+	Label    output.Optional `json:"label" list:"label"`
+	WhyNot   output.Optional `json:"why_not" list:"why not,short,16"`
 }
 
 func (c credentialPlan) Run(ctx context.Context, s *session) error {
@@ -106,10 +69,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	plan := routing.NewPlan(stored, routing.Request{
 		Model: c.Model, APIKeyHash: ids.KeyHash(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
 	})
-	if s.out.JSON {
-		return s.out.Encode(viewPlan(plan))
-	}
-	return output.List(s.out, rowsOf(plan, stored), "step", "provider", "uses", "label", "why not")
+	return output.List(s.out, rowsOf(plan, stored), "step", "provider", "uses", "credential", "label", "why not")
 }
 
 // caller finds the calling key. It returns a Refusal if a router refuses every request with it.
@@ -169,44 +129,43 @@ func (c credentialPlan) warnOfModels(s *session, stored []byok.Credential) error
 	return nil
 }
 
-func rowsOf(plan routing.Plan, stored []byok.Credential) []planRow {
+func rowsOf(plan routing.Plan, stored []byok.Credential) (rows []planRow) {
 	find := func(id ids.Credential) byok.Credential {
 		return stored[slices.IndexFunc(stored, func(c byok.Credential) bool { return c.ID == id })]
 	}
-	var rows []planRow
+	credential := func(id ids.Credential) planRow {
+		c := find(id)
+		return planRow{Provider: output.Optional(c.Provider), Uses: "credential", ID: output.Optional(id), Label: output.Optional(marked(c))}
+	}
+	shared := func(provider string) planRow {
+		return planRow{Provider: output.Optional(provider), Uses: "shared endpoint"}
+	}
 	for i, step := range plan.Steps {
-		row := planRow{step: strconv.Itoa(i + 1), provider: step.Provider, uses: "shared endpoint"}
+		row := shared(step.Provider)
 		if !step.IsShared() {
-			row.uses, row.label = "credential "+string(step.Credential), marked(find(step.Credential))
+			row = credential(step.Credential)
 		}
+		row.Step = aws.Int(i + 1)
 		rows = append(rows, row)
 	}
 	if len(rows) == 0 {
-		rows = append(rows, planRow{uses: "nothing", why: "no step is left: a router refuses the request"})
+		rows = append(rows, planRow{Uses: "nothing", WhyNot: "no step is left: a router refuses the request"})
 	}
 	for _, skipped := range plan.Skipped {
-		c := find(skipped.Credential)
-		rows = append(rows, planRow{
-			provider: c.Provider, uses: "credential " + string(c.ID), label: marked(c), why: cmp.Or(reasons[skipped.Reason], string(skipped.Reason)),
-		})
+		row := credential(skipped.Credential)
+		row.WhyNot = output.Optional(skipped.Reason)
+		rows = append(rows, row)
 	}
 	for _, removed := range plan.Removed {
-		var by []string
-		for _, id := range removed.By {
-			flag := "is_required"
+		by := each(removed.By, func(id ids.Credential) string {
 			if find(id).BYOKOnly {
-				flag = "is_byok_only"
+				return string(id) + " (is_byok_only)"
 			}
-			by = append(by, fmt.Sprintf("%.8s (%s)", id, flag))
-		}
-		rows = append(rows, planRow{provider: removed.Provider, uses: "shared endpoint", why: "removed by " + strings.Join(by, ", ")})
+			return string(id) + " (is_required)"
+		})
+		row := shared(removed.Provider)
+		row.WhyNot = output.Optional("removed by " + strings.Join(by, ", "))
+		rows = append(rows, row)
 	}
 	return rows
-}
-
-var reasons = map[routing.Reason]string{
-	routing.SkippedDisabled: "disabled",
-	routing.SkippedModel:    "model not allowed",
-	routing.SkippedAPIKey:   "API key not allowed",
-	routing.SkippedUser:     "user not allowed",
 }
