@@ -143,28 +143,25 @@ func (s *Stack) ReadAccess(ctx context.Context) (*auth.Survey, error) {
 	return auth.ReadSurvey(ctx, s.DB, s.AccessTable)
 }
 
-// changeKeys tries a change of each key. It returns how many it changed, and the first failure.
+// changeKeys tries a change of each key, until it is interrupted, and writes an audit line for each
+// that still exists. It returns how many it changed, and the first failure.
 func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.SurveyedKey, change func(context.Context, auth.SurveyedKey) error) (changed int, failed error) {
 	for _, key := range keys {
-		err := s.changeKey(ctx, action, key, change)
+		one := Watched(ctx)
+		err := change(one, key)
+		if errors.Is(err, auth.ErrNoKey) {
+			continue // deleted in between
+		}
+		s.Audit(one, action, err, []any{"account", key.Account, "key", key.Hash})
 		if err == nil {
 			changed++
 		}
-		if !errors.Is(err, auth.ErrNoKey) { // deleted in between
-			failed = cmp.Or(failed, err)
+		failed = cmp.Or(failed, err)
+		if ctx.Err() != nil {
+			break
 		}
 	}
 	return changed, failed
-}
-
-// changeKey changes a key, and writes its audit line unless the key does not exist any more.
-func (s *Stack) changeKey(ctx context.Context, action string, key auth.SurveyedKey, change func(context.Context, auth.SurveyedKey) error) error {
-	ctx = Watched(ctx)
-	err := change(ctx, key)
-	if !errors.Is(err, auth.ErrNoKey) {
-		s.Audit(ctx, action, err, []any{"account", key.Account, "key", key.Hash})
-	}
-	return err
 }
 
 // nameLeft names keys that were not changed, and returns the finding if there are any.

@@ -86,11 +86,14 @@ func isListed(survey *auth.Survey, list string, key auth.SurveyedKey) bool {
 }
 
 // suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
-// could change, and returns how many it changed. It returns the first failure.
+// has not tried: a key may be made until the account's row is marked. It returns how many it
+// changed, and the first failure.
 func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended bool) (changed int, failed error) {
-	action := map[bool]string{true: "key.suspend", false: "key.resume"}[suspended]
-	tried := map[ids.KeyHash]bool{} // without success
-	for {
+	action, tried := "key.resume", map[ids.KeyHash]bool{}
+	if suspended {
+		action = "key.suspend"
+	}
+	for ctx.Err() == nil {
 		survey, err := s.ReadAccess(ctx)
 		if err != nil {
 			return changed, cmp.Or(failed, err)
@@ -99,19 +102,13 @@ func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended 
 		if len(keys) == 0 {
 			return changed, failed
 		}
+		n, err := s.changeKeys(ctx, action, keys, func(ctx context.Context, key auth.SurveyedKey) error {
+			return s.Registry.SuspendKey(ctx, key.Account, key.Hash, suspended)
+		})
+		changed, failed = changed+n, cmp.Or(failed, err)
 		for _, key := range keys {
-			err := s.changeKey(ctx, action, key, func(ctx context.Context, key auth.SurveyedKey) error {
-				return s.Registry.SuspendKey(ctx, key.Account, key.Hash, suspended)
-			})
-			switch {
-			case errors.Is(err, auth.ErrNoKey): // deleted in between
-			case err == nil:
-				changed++
-			case ctx.Err() != nil:
-				return changed, cmp.Or(failed, err)
-			default:
-				tried[key.Hash], failed = true, cmp.Or(failed, err)
-			}
+			tried[key.Hash] = true
 		}
 	}
+	return changed, cmp.Or(failed, ctx.Err())
 }
