@@ -12,15 +12,17 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// bodies reads bodies, which are in memory while they are read. The sum of their sizes is
-// bounded, so large ones wait for each other; a router sends a body that it has whole.
+// bodies reads bodies, which are in memory while they are read. The sum of the large ones is
+// bounded, so they wait for each other; a router sends a body that it has whole.
 type bodies struct {
 	longest int64 // in bytes
 	room    *semaphore.Weighted
 }
 
-// longestAtOnce is how many bodies of the greatest size are read at once.
-const longestAtOnce = 4
+const (
+	longestAtOnce = 4        // bodies of the greatest size that are read at once
+	small         = 64 << 10 // bytes of a body that waits for no large one; connections bound these
+)
 
 func newBodies(longest int64) bodies {
 	return bodies{longest, semaphore.NewWeighted(longestAtOnce * longest)}
@@ -33,10 +35,12 @@ func (b bodies) read(ctx context.Context, w http.ResponseWriter, r *http.Request
 	if size < 0 || size > b.longest { // -1 is unknown
 		size = b.longest
 	}
-	if err := b.room.Acquire(ctx, size); err != nil {
-		return content{}, err
+	if size > small {
+		if err := b.room.Acquire(ctx, size); err != nil {
+			return content{}, err
+		}
+		defer b.room.Release(size)
 	}
-	defer b.room.Release(size)
 	var text bytes.Buffer
 	text.Grow(int(size) + bytes.MinRead) // for the read that finds the end
 	if _, err := text.ReadFrom(http.MaxBytesReader(w, r.Body, b.longest)); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // A body has its place while it is read, however that ends, and a large one waits for its turn.
 func TestBodiesAreReadInTurn(t *testing.T) {
-	const longest = 1000
+	const longest = 4 * small
 	b := newBodies(longest)
 	hasRoom := func(n int64) bool {
 		ok := b.room.TryAcquire(n)
@@ -26,7 +26,7 @@ func TestBodiesAreReadInTurn(t *testing.T) {
 	}
 	read := func(ctx context.Context, body io.Reader, length int64) (content, error) {
 		during := readerFunc(func(p []byte) (int, error) {
-			if size := min(uint64(length), longest); hasRoom(longestAtOnce*longest - int64(size) + 1) { //nolint:gosec // -1 is more
+			if hasRoom(longestAtOnce*longest - int64(min(uint64(length), longest)) + 1) { //nolint:gosec // -1 is more
 				t.Errorf("a body of %d bytes has no place of its own", length)
 			}
 			return body.Read(p)
@@ -35,7 +35,7 @@ func TestBodiesAreReadInTurn(t *testing.T) {
 		r.ContentLength = length
 		return b.read(ctx, httptest.NewRecorder(), r)
 	}
-	sound := `{"x":"` + strings.Repeat("é", 450) + `","model":"m"}`
+	sound := `{"x":"` + strings.Repeat("é", small) + `","model":"m"}`
 	for name, c := range map[string]struct {
 		body    io.Reader
 		length  int64
@@ -45,7 +45,7 @@ func TestBodiesAreReadInTurn(t *testing.T) {
 		"one of unknown length":    {strings.NewReader(sound), -1, true},
 		"a malformed one":          {strings.NewReader(sound + "{"), int64(len(sound)) + 1, false},
 		"one of a broken sequence": {strings.NewReader(strings.Replace(sound, "é", "\xff", 1)), -1, false},
-		"too large a one":          {strings.NewReader(sound + strings.Repeat(" ", longest)), 2000, false},
+		"too large a one":          {strings.NewReader(sound + strings.Repeat(" ", longest)), 2 * longest, false},
 		"one that breaks off":      {io.MultiReader(strings.NewReader(sound), iotest.ErrReader(errors.New("gone"))), -1, false},
 	} {
 		if read, err := read(t.Context(), c.body, c.length); (err == nil) != c.isSound || c.isSound && read.model != "m" {
@@ -55,8 +55,9 @@ func TestBodiesAreReadInTurn(t *testing.T) {
 			t.Fatalf("%s keeps its place", name)
 		}
 	}
-	kit.Must(t, b.room.Acquire(t.Context(), longestAtOnce*longest-100))
-	if _, err := read(t.Context(), strings.NewReader(`{"model":"m"}`), 100); err != nil {
+	kit.Must(t, b.room.Acquire(t.Context(), longestAtOnce*longest))
+	small := httptest.NewRequest(http.MethodPost, "/plan", strings.NewReader(`{"model":"m"}`))
+	if _, err := b.read(t.Context(), httptest.NewRecorder(), small); err != nil {
 		t.Errorf("a small body beside large ones: %v", err)
 	}
 	ended, end := context.WithCancel(t.Context())
