@@ -98,7 +98,7 @@ func newAuthorizer(c config, clients aws.Config, log *slog.Logger) (*authorizer,
 	var err error
 	a.reader, err = routing.NewReader(dynamodb.NewFromConfig(clients), kms.NewFromConfig(clients), routing.Config{
 		AccessTable: c.Stack.AccessTable, CredentialsTable: c.Stack.CredentialsTable,
-		SealingKeyARNs: c.Stack.sealingKeys(), MostOpened: c.MaxKeys,
+		SealingKeyARNs: c.Stack.sealingKeys(),
 	})
 	for name, p := range c.Providers {
 		if byok.FormOf(p.key.Reveal()) == byok.Odd {

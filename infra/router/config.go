@@ -33,7 +33,6 @@ type config struct {
 	MaxBodyBytes   int64                      `yaml:"max_body_bytes"`
 	MaxConnections int                        `yaml:"max_connections"`
 	PlanAge        time.Duration              `yaml:"plan_age"`
-	MaxKeys        int                        `yaml:"max_keys"`
 	Models         map[string][]string        `yaml:"models"`
 	Providers      map[string]*providerConfig `yaml:"providers"`
 

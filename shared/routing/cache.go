@@ -20,8 +20,9 @@ const (
 	// openTimeout bounds one opening, which may outlive the request that began it:
 	// others may be waiting for the same key.
 	openTimeout = 10 * time.Second
-	// mostBytes bounds the memory of all kept keys.
-	mostBytes = 16 << 20
+	// mostOpened and mostBytes bound the number and the memory of all kept keys.
+	mostOpened = 10_000
+	mostBytes  = 16 << 20
 )
 
 // cacheKey is a hash of a seal and its binding. A replaced, moved or rewrapped credential has
@@ -74,9 +75,6 @@ func newCache(most int) *cache {
 // get returns a copy of the key. Requests at the same time share one opening. Errors
 // are not kept.
 func (c *cache) get(ctx context.Context, key cacheKey, open openFunc) (secret.Bytes, error) {
-	if c.most < 0 {
-		return safely(ctx, open)
-	}
 	e := c.join(ctx, key, open)
 	defer c.leave(e)
 	select {

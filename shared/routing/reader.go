@@ -128,20 +128,14 @@ func firstOf[V any](ctx context.Context, seconds slots, call func(context.Contex
 	return value, err
 }
 
-// Config names the tables and keys of a stack. Only MostOpened may be left out.
+// Config names the tables and keys of a stack.
 type Config struct {
 	AccessTable      string
 	CredentialsTable string
 	// SealingKeyARNs are the KMS keys that are trusted: the stack's sealing key and,
 	// while credentials are being rewrapped, the other one.
 	SealingKeyARNs []string
-	// MostOpened is how many opened provider keys stay in memory, each for 60 seconds at
-	// most, 16 MiB in all. 0 means 10,000; less than 0 keeps none. Those for
-	// waiting requests are not counted.
-	MostOpened int
 }
-
-const defaultMostOpened = 10_000
 
 // Reader reads the credentials of a workspace for each request and opens their
 // keys. It is safe for concurrent use; Close it after use.
@@ -168,13 +162,10 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	if c.AccessTable == "" || c.CredentialsTable == "" || len(c.SealingKeyARNs) == 0 {
 		return nil, errors.New("a reader needs both tables and the ARN of a sealing key")
 	}
-	if c.MostOpened == 0 {
-		c.MostOpened = defaultMostOpened
-	}
 	db = ownTables{db, calls.Retryer(), make(slots, mostSeconds)}
 	r := &Reader{
 		accessTable: c.AccessTable, credentialsTable: c.CredentialsTable, tables: db, workspaces: auth.NewWorkspaces(db, c.AccessTable),
-		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(c.MostOpened),
+		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(mostOpened),
 		guesses: guesses{all: make(bounded[ids.KeyHash, identity])},
 	}
 	all := make(slots, mostReads)
