@@ -131,6 +131,30 @@ func TestAnAccountHasABudget(t *testing.T) {
 	})
 }
 
+// A read that nobody waits for any more is not made, and costs nothing.
+func TestAnUnreadReadIsRefunded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, reads := newBudget(), 0
+		shared := newPaidPaced(make(slots, mostReads), func(_ context.Context, _ ownedWorkspace, paid charge) (string, error) {
+			reads++
+			paid.correct(5000)
+			return "", nil
+		}, b.pay)
+		began, of := time.Now(), ownedWorkspace{"large", "w"}
+		if _, err := shared.get(t.Context(), of); err != nil {
+			t.Error(err)
+		}
+		if _, err := shared.get(t.Context(), of); !errors.Is(err, errBusy) {
+			t.Errorf("a read beyond the budget: %v", err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if spent := b.spent["large"].Sub(began); reads != 1 || spent != 5*time.Second {
+			t.Errorf("%d reads, %v of the budget", reads, spent)
+		}
+	})
+}
+
 // A map that is full loses one entry for a new one, and none for a change.
 func TestAFullMapLosesOneEntry(t *testing.T) {
 	b := newBudget()
