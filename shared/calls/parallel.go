@@ -39,6 +39,9 @@ type Result[T any] struct {
 	Err   error
 }
 
+// ResultOf is the result of a call that was made.
+func ResultOf[T any](value T, err error) Result[T] { return Result[T]{value, err} }
+
 // Of returns a function for Together that makes the call and fills the result.
 func (r *Result[T]) Of(call func(context.Context) (T, error)) func(context.Context) {
 	return func(ctx context.Context) { r.Value, r.Err = call(ctx) }

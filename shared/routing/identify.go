@@ -65,53 +65,43 @@ func (r *Reader) refused(hash ids.KeyHash, err error) error {
 
 // look reads the rows of an API key by a guess. What the guess got wrong is read again.
 func (r *Reader) look(ctx context.Context, hash ids.KeyHash) (rows, error) {
-	var (
-		caller    result[auth.Caller]
-		workspace result[ids.Workspace]
-		found     result[contents]
-	)
+	var caller calls.Result[auth.Caller]
+	var workspace calls.Result[ids.Workspace]
+	var found calls.Result[contents]
 	guess, isKnown := r.guesses.get(hash)
 	if isKnown {
 		calls.Together(ctx,
-			func(ctx context.Context) { caller = resultOf(r.Identify(ctx, hash)) },
-			func(ctx context.Context) { workspace = resultOf(r.workspaceOf(ctx, guess.caller)) },
-			func(ctx context.Context) { found = resultOf(r.contents.get(ctx, guess.owned())) })
+			caller.Of(func(ctx context.Context) (auth.Caller, error) { return r.Identify(ctx, hash) }),
+			workspace.Of(func(ctx context.Context) (ids.Workspace, error) { return r.workspaceOf(ctx, guess.caller) }),
+			found.Of(func(ctx context.Context) (contents, error) { return r.contents.get(ctx, guess.owned()) }))
 	} else {
-		caller = resultOf(r.Identify(ctx, hash))
+		caller = calls.ResultOf(r.Identify(ctx, hash))
 	}
 
-	if caller.err != nil {
-		return rows{}, caller.err
+	if caller.Err != nil {
+		return rows{}, caller.Err
 	}
 	// The zero guess is nobody's: for an unknown key everything is read below, in turn.
-	if caller.value != guess.caller {
-		workspace = resultOf(r.workspaceOf(ctx, caller.value))
+	if caller.Value != guess.caller {
+		workspace = calls.ResultOf(r.workspaceOf(ctx, caller.Value))
 	}
-	if workspace.err != nil {
-		return rows{}, workspace.err
+	if workspace.Err != nil {
+		return rows{}, workspace.Err
 	}
-	actual := identity{caller.value, workspace.value}
+	actual := identity{caller.Value, workspace.Value}
 	if actual.owned() != guess.owned() {
-		found = resultOf(r.contents.get(ctx, actual.owned()))
+		found = calls.ResultOf(r.contents.get(ctx, actual.owned()))
 	}
-	if found.err != nil {
-		return rows{}, found.err
+	if found.Err != nil {
+		return rows{}, found.Err
 	}
-	credentials, err := found.value.For(actual.caller)
+	credentials, err := found.Value.For(actual.caller)
 	if err != nil {
 		return rows{}, err
 	}
 	r.guesses.set(hash, actual)
 	return rows{actual, credentials}, nil
 }
-
-// result is what a read returned.
-type result[V any] struct {
-	value V
-	err   error
-}
-
-func resultOf[V any](value V, err error) result[V] { return result[V]{value, err} }
 
 // workspaceOf returns the key's workspace as Workspaces.Default does. A bound key needs no
 // read, so it does not wait for a paced one.

@@ -73,7 +73,7 @@ type flight[V any] struct {
 	ended    bool
 	started  chan struct{}
 	done     chan struct{}
-	result[V]
+	calls.Result[V]
 }
 
 // newPaced paces reads that are free.
@@ -105,7 +105,7 @@ func (p *paced[K, V]) get(ctx context.Context, k K) (value V, err error) {
 	}
 	select {
 	case <-f.done:
-		return f.value, f.err
+		return f.Value, f.Err
 	case <-ctx.Done():
 		return value, ctx.Err()
 	}
@@ -179,7 +179,7 @@ func (p *paced[K, V]) run(k K, s *series[V]) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), byok.ReadTime)
 	defer cancel()
-	f.result = resultOf(safely(ctx, func(ctx context.Context) (V, error) { return p.read(ctx, k, paid) }))
+	f.Result = calls.ResultOf(safely(ctx, func(ctx context.Context) (V, error) { return p.read(ctx, k, paid) }))
 	close(f.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()

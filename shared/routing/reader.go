@@ -96,12 +96,12 @@ const (
 // other call goes on, for byok.ReadTime at most: it would take its connection with it, and a
 // service that is slow already would have to make new ones.
 func firstOf[V any](ctx context.Context, seconds slots, call func(context.Context) (V, error)) (value V, err error) {
-	answers := make(chan result[V], 2)
+	answers := make(chan calls.Result[V], 2)
 	begin := func(end func()) {
 		defer end()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), byok.ReadTime)
 		defer cancel()
-		answers <- resultOf(safely(ctx, call))
+		answers <- calls.ResultOf(safely(ctx, call))
 	}
 	go begin(func() {})
 	late := time.NewTimer(lateAfter)
@@ -116,11 +116,11 @@ func firstOf[V any](ctx context.Context, seconds slots, call func(context.Contex
 			default:
 			}
 		case answer := <-answers:
-			if answer.err == nil {
-				return answer.value, nil
+			if answer.Err == nil {
+				return answer.Value, nil
 			}
 			pending--
-			err = answer.err
+			err = answer.Err
 		case <-ctx.Done():
 			return value, ctx.Err()
 		}

@@ -8,14 +8,12 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 	"signalbox.dev/shared/seal"
@@ -81,18 +79,12 @@ func (f *fixture) mustPlan(t testing.TB) *routing.Reading {
 	return reading
 }
 
-// open opens the first step of a new reading.
-func (f *fixture) open(t testing.TB) (string, error) {
-	t.Helper()
-	reading := f.mustPlan(t)
-	key, err := reading.Open(t.Context(), reading.Steps[0])
-	return string(key.Reveal()), err
-}
-
+// mustOpen opens the first step of a new reading.
 func (f *fixture) mustOpen(t testing.TB) {
 	t.Helper()
-	if key, err := f.open(t); key != "sk-secret" || err != nil {
-		t.Fatalf("opened %q, %v", key, err)
+	reading := f.mustPlan(t)
+	if key, err := reading.Open(t.Context(), reading.Steps[0]); string(key.Reveal()) != "sk-secret" || err != nil {
+		t.Fatalf("opened %q, %v", key.Reveal(), err)
 	}
 }
 
@@ -105,13 +97,6 @@ func (f *fixture) calls(operation string) int {
 		}
 	}
 	return n
-}
-
-// change changes the stored credential directly in the table.
-func (f *fixture) change(t *testing.T, c byok.Credential, change func(kit.Row)) {
-	t.Helper()
-	key := kit.Key("workspace#"+string(f.workspace), "credential#"+string(c.ID))
-	kit.Rows{DB: f.db, Table: f.engines.Tables.Credentials}.Change(t, key, change)
 }
 
 // A bound key costs one read less than an unbound key, which needs the account's default.
@@ -132,37 +117,6 @@ func TestTenRequestsCostOneDecrypt(t *testing.T) {
 	for _, c := range f.faults.Calls() {
 		if c.Service == "DynamoDB" && c.Input["ConsistentRead"] != true {
 			t.Errorf("%s is not strongly consistent", c.Operation)
-		}
-	}
-}
-
-// A change of a row counts at the next request, even while the opened key is kept.
-func TestChangesCountAtTheNextRequest(t *testing.T) {
-	other := kit.Text("another")
-	for name, c := range map[string]struct {
-		change func(*fixture, byok.Credential)
-		want   error // nil if the plan has no credential
-	}{
-		"restricted": {func(f *fixture, c byok.Credential) {
-			f.change(t, c, func(row kit.Row) {
-				row["allowed_models"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{other}}
-			})
-		}, nil},
-		"moved": {func(f *fixture, c byok.Credential) {
-			f.change(t, c, func(row kit.Row) { row["account"] = other })
-		}, calls.ErrDamaged},
-		"workspace damaged": {func(f *fixture, _ byok.Credential) {
-			key := kit.Key("workspace#"+string(f.workspace), "workspace")
-			kit.Rows{DB: f.db, Table: f.engines.Tables.Access}.Set(t, key, "v", kit.Number("2"))
-		}, calls.ErrDamaged},
-	} {
-		f := newFixture(t)
-		credential := f.store(t, byok.Settings{})
-		f.mustOpen(t)
-		c.change(f, credential)
-		reading, err := f.plan(t, f.hash)
-		if !errors.Is(err, c.want) || c.want == nil && !slices.Equal(steps(reading.Plan), []string{"openai shared"}) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 }
