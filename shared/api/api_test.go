@@ -261,41 +261,6 @@ func TestHandlerReservesTimeForItsResponse(t *testing.T) {
 	})
 }
 
-// Neither the log nor the response contains anything that a caller sent or that an
-// error quotes.
-func TestHandlerShowsNoSecret(t *testing.T) {
-	const marker = "sk-marker-1b7f"
-	ops := map[string]func(context.Context, *api.Request) api.Act{
-		"panic": func(context.Context, *api.Request) api.Act { panic(marker) },
-		"panic in a side call": func(ctx context.Context, _ *api.Request) api.Act {
-			calls.Together(ctx, func(context.Context) { panic(fmt.Errorf("x %s", marker)) })
-			return nil
-		},
-		"request in a panic": func(_ context.Context, r *api.Request) api.Act { panic(r) },
-	}
-	for _, body := range []string{
-		`{"M":"M"}`, `{"M":1,"M":2}`, `{"a":{"M":1}}`, `{"a":[{"M":1,"M":2}]}`, `{"a":{"M":{"M":[{"M":01}]}}}`, `{"M`, `{"M"`, `{"M":`, `{"M" 1}`,
-		`{"a":{"M`, `{"a":{"M":`, `{"a":[{"M" 1}]}`, `{"a":"M`, `{"a":M}`, `{"a":1}"M"`, `["M"]`, `{"a":"M\ud800"}`, "{\"M\xff\":1}",
-	} {
-		object := api.NewRequest(strings.ReplaceAll(body, "M", marker)).Object("a")
-		object.Text("a")
-		ops[body] = acting(api.Response{}, api.Invalid(object.Issues()...))
-	}
-	for name, prepare := range ops {
-		e := event(standardToken + marker)
-		e["body"] = `{"key":"` + marker + `"}`
-		e["path"] = "/" + marker
-		e["multiValueHeaders"].(map[string][]string)["Idempotency-Key"] = []string{marker}
-		for _, token := range []string{standardToken + marker, standardToken} {
-			e["multiValueHeaders"].(map[string][]string)["authorization"] = []string{"Bearer " + token}
-			got := run(t, api.Operation{Audited: true, Prepare: prepare}, e)
-			if out := fmt.Sprint(got.Header, got.Body, got.Line, got.Audit); strings.Contains(out, marker) {
-				t.Errorf("%s: %s", name, out)
-			}
-		}
-	}
-}
-
 // An operator finds the cause of a 500 by its stack.
 func TestAPanicIsLoggedWithItsPlace(t *testing.T) {
 	none := []int{}

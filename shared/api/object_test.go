@@ -37,26 +37,6 @@ func read(t *testing.T, body string) *api.Object {
 	return o
 }
 
-func TestNullableText(t *testing.T) {
-	const wrong = "/a must be a string"
-	for body, want := range map[string]struct {
-		text   *string
-		issues string
-	}{
-		`{}`: {}, `{"a":null}`: {}, `{"a":""}`: {text: new("")}, `{"a":"x"}`: {text: new("x")},
-		`{"a":7}`: {issues: wrong}, `{"a":["x"]}`: {issues: wrong}, `{"a":false}`: {issues: wrong},
-	} {
-		o := api.NewRequest(body).Object("a")
-		text, got := o.NullableText("a"), ""
-		for _, i := range o.Issues() {
-			got += i.Path + " " + i.Message
-		}
-		if diff := cmp.Diff(want.text, text); diff != "" || got != want.issues {
-			t.Errorf("%s: issues %q, want %q; text (-want +got):\n%s", body, got, want.issues, diff)
-		}
-	}
-}
-
 func TestObjectReportsEveryFault(t *testing.T) {
 	const invalid = "contains U+FFFD, invalid UTF-8 or an unpaired surrogate"
 	cases := map[string]struct {

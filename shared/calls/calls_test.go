@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -30,14 +29,6 @@ import (
 
 	"signalbox.dev/shared/calls"
 )
-
-func TestTogetherRunsSideBySide(t *testing.T) {
-	var both sync.WaitGroup
-	both.Add(2)
-	meet := func(context.Context) { both.Done(); both.Wait() } // each waits for the other
-	calls.Together(t.Context(), meet, meet)
-	calls.Together(t.Context())
-}
 
 func TestTogetherPanicsInTheCaller(t *testing.T) {
 	for depth := range 4 {
@@ -343,20 +334,4 @@ func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 			t.Errorf("%v after %d attempts", err, attempts)
 		}
 	})
-}
-
-func TestCallsOfARequestAreCounted(t *testing.T) {
-	c := config(service{status: 200, body: "{}"}, calls.CountAttempts)
-	call := func(ctx context.Context) {
-		if err := getItem(ctx, c); err != nil {
-			t.Error(err)
-		}
-	}
-	ctx, count := calls.Start(t.Context())
-	call(ctx)
-	calls.Together(ctx, call, call)
-	call(t.Context()) // not counted
-	if count.Made() != 3 {
-		t.Errorf("%d calls, want 3", count.Made())
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/google/go-cmp/cmp"
 
@@ -83,23 +82,6 @@ func TestPause(t *testing.T) {
 			t.Errorf("Pause after the end of the context: %v", err)
 		}
 	})
-}
-
-func TestRetriedErrors(t *testing.T) {
-	cancelled := func(code string) error {
-		return &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: &code}}}
-	}
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{&types.TransactionConflictException{}, true}, {cancelled("ThrottlingError"), true},
-		{cancelled("ConditionalCheckFailed"), false}, {&smithy.GenericAPIError{Code: "ValidationException"}, false},
-	} {
-		if got := calls.Retryer().IsErrorRetryable(c.err); got != c.want {
-			t.Errorf("%v: retried is %t, want %t", c.err, got, c.want)
-		}
-	}
 }
 
 // An outage takes 100 retries of a client, throttled or not. Each five calls that succeed at
