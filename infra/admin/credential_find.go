@@ -158,7 +158,10 @@ func (c credentialShow) Run(ctx context.Context, s *session) error {
 func settingText(setting any) string {
 	switch value := setting.(type) {
 	case bool:
-		return map[bool]string{true: "yes", false: "no"}[value]
+		if value {
+			return "yes"
+		}
+		return "no"
 	case []string:
 		return listText(value)
 	case []ids.KeyHash:

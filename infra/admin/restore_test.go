@@ -364,20 +364,6 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
-	// On a terminal the command names its target, then asks.
-	for _, c := range []struct {
-		typed string
-		code  int
-	}{{"yes\n", exit.Refused}, {r.engines.Tables.Access + "\n", exit.Uncertain}} {
-		got := r.typed(c.typed, "restore", "repair", "--before", r.old)
-		if got.code != c.code || !strings.Contains(got.stderr, "The access table "+r.engines.Tables.Access) {
-			t.Errorf("typed %q: exit code %d, %s", c.typed, got.code, got.stderr)
-		}
-		if cmp.Equal(before, r.contents()) != (c.code == exit.Refused) {
-			t.Errorf("typed %q: the table was changed, or a confirmed repair did nothing", c.typed)
-		}
-	}
-	r.reset()
 	r.table(r.old).Delete(t, workspace)
 	r.describing("1700000000", "1700000001")
 	r.want(exit.Uncertain, r.repairArgs("--incomplete")...)

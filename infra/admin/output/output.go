@@ -74,8 +74,10 @@ func cell(v reflect.Value) string {
 		return ""
 	case is == reflect.Pointer:
 		return cell(v.Elem())
+	case is == reflect.Bool && v.Bool():
+		return "yes"
 	case is == reflect.Bool:
-		return map[bool]string{true: "yes"}[v.Bool()]
+		return ""
 	case is == reflect.Slice:
 		cells := make([]string, v.Len())
 		for i := range cells {
@@ -119,14 +121,12 @@ func (o Writer) Encode(value any) error {
 	}
 	var safe []byte
 	for _, r := range encoded.String() {
-		switch {
-		case r == '\n' || unicode.IsPrint(r):
+		if r == '\n' || unicode.IsPrint(r) {
 			safe = utf8.AppendRune(safe, r)
-		case r > 0xFFFF:
-			high, low := utf16.EncodeRune(r)
-			safe = fmt.Appendf(safe, `\u%04x\u%04x`, high, low)
-		default:
-			safe = fmt.Appendf(safe, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			safe = fmt.Appendf(safe, `\u%04x`, unit)
 		}
 	}
 	_, err := o.To.Write(safe)
