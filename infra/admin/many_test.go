@@ -125,11 +125,19 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 		}
 	}
 	wantSuspended("a damaged key")
-	for _, nobody := range []types.AttributeValue{&types.AttributeValueMemberBOOL{}, kit.Text("")} {
+	putRight := func() { d.table(access).Set(t, row, "account", kit.Text(string(d.account))) }
+	for during, nobody := range map[bool]types.AttributeValue{false: &types.AttributeValueMemberBOOL{}, true: kit.Text("")} {
 		d.must("account", "enable", string(d.account))
 		d.table(access).Set(t, row, "account", nobody)
+		if during {
+			d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
+				putRight()
+				return apply()
+			}})
+		}
 		d.must("account", "disable", string(d.account), "--yes")
-		d.table(access).Set(t, row, "account", kit.Text(string(d.account)))
+		d.change = nil
+		putRight()
 		wantSuspended("a key of no account")
 	}
 	d.table(access).Delete(t, kit.Key("account#"+string(d.account), "account"))

@@ -31,8 +31,7 @@ type rewrapResult struct {
 	Changed      int                `json:"gone_meanwhile" title:"gone meanwhile"`
 	Failed       []rewrapFailure    `json:"failed"`
 	Failures     int                `json:"-" title:"failed"`
-	Took         time.Duration      `json:"-" title:"took"`
-	Seconds      float64            `json:"seconds"`
+	Seconds      float64            `json:"seconds" title:"seconds"`
 }
 
 type rewrapFailure struct {
@@ -71,7 +70,7 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	}
 	result := rewrapResult{
 		To: c.To, From: from, Rewrapped: moved.Rewrapped, AlreadyThere: moved.AlreadyThere, Changed: moved.Changed,
-		Failed: each(moved.Failed, func(f acts.RewrapFailure) rewrapFailure { return rewrapFailure(f) }), Seconds: s.now().Sub(began).Seconds(),
+		Failed: each(moved.Failed, func(f acts.RewrapFailure) rewrapFailure { return rewrapFailure(f) }), Seconds: s.now().Sub(began).Round(time.Second / 10).Seconds(),
 	}
 	if shown := result.show(s.out); err == nil {
 		err = shown
@@ -114,7 +113,7 @@ func (c credentialRewrap) showCounts(s *session, from []string, found map[string
 }
 
 func (v rewrapResult) show(o output.Writer) error {
-	v.Failures, v.Took = len(v.Failed), time.Duration(v.Seconds*float64(time.Second)).Round(time.Second/10)
+	v.Failures = len(v.Failed)
 	if err := output.One(o, v); err != nil || o.JSON || len(v.Failed) == 0 {
 		return err
 	}

@@ -86,10 +86,10 @@ func isListed(survey *auth.Survey, list string, key auth.SurveyedKey) bool {
 }
 
 // suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
-// has not tried: a key may be made until the account's row is marked. It returns how many it
-// changed, and the first failure.
+// has not tried: a key may be made until the account's row is marked, and a row that names no
+// account may be put right. It returns how many it changed, and the first failure.
 func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended bool) (changed int, failed error) {
-	action, tried := "key.resume", map[ids.KeyHash]bool{}
+	action, tried := "key.resume", map[string]bool{}
 	if suspended {
 		action = "key.suspend"
 	}
@@ -98,7 +98,9 @@ func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended 
 		if err != nil {
 			return changed, cmp.Or(failed, err)
 		}
-		keys, _ := Split(KeysOf(survey, account), func(key auth.SurveyedKey) bool { return key.Suspended != suspended && !tried[key.Hash] })
+		keys, _ := Split(KeysOf(survey, account), func(key auth.SurveyedKey) bool {
+			return key.Suspended != suspended && !tried[string(key.Account)+string(key.Hash)]
+		})
 		if len(keys) == 0 {
 			return changed, failed
 		}
@@ -107,7 +109,7 @@ func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended 
 		})
 		changed, failed = changed+n, cmp.Or(failed, err)
 		for _, key := range keys {
-			tried[key.Hash] = true
+			tried[string(key.Account)+string(key.Hash)] = true
 		}
 	}
 	return changed, cmp.Or(failed, ctx.Err())
