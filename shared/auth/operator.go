@@ -113,8 +113,7 @@ func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 type write struct {
 	types.TransactWriteItem
 	// refusal is the error if the write's condition does not hold for the stored row, which is
-	// nil if there is none, or if the write does not ask for it. A write without a refusal has
-	// no condition that can fail.
+	// nil if there is none. A write without a refusal has no condition that can fail.
 	refusal func(row map[string]types.AttributeValue) error
 }
 
@@ -195,12 +194,23 @@ func (r *Registry) put(item any) write {
 	}}}
 }
 
-func update(u *types.Update) write {
-	return write{TransactWriteItem: types.TransactWriteItem{Update: u}}
+// values are the values of an expression, by their names in it.
+type values = map[string]types.AttributeValue
+
+// change changes the row, if the condition holds.
+func (r *Registry) change(at primaryKey, change, condition string, v values) write {
+	return write{TransactWriteItem: types.TransactWriteItem{Update: &types.Update{
+		TableName: &r.table, Key: at.attributes(), UpdateExpression: &change, ConditionExpression: &condition, ExpressionAttributeValues: v,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}}
 }
 
-func check(c *types.ConditionCheck) write {
-	return write{TransactWriteItem: types.TransactWriteItem{ConditionCheck: c}}
+// check changes nothing. The transaction fails unless the condition holds.
+func (r *Registry) check(at primaryKey, condition string, v values) write {
+	return write{TransactWriteItem: types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &r.table, Key: at.attributes(), ConditionExpression: &condition, ExpressionAttributeValues: v,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}}
 }
 
 // addEntry writes a list entry that must not exist yet.

@@ -82,35 +82,35 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 }
 
 // ownedBy is the condition that a key's row names this account, or, for "", that it names none.
-func ownedBy(account ids.Account) (condition string, values map[string]types.AttributeValue) {
-	values = map[string]types.AttributeValue{":account": calls.Text(string(account))}
+func ownedBy(account ids.Account) (condition string, v values) {
+	v = values{":account": calls.Text(string(account))}
 	if account != "" {
-		return "account = :account", values
+		return "account = :account", v
 	}
-	values[":string"] = calls.Text("S")
-	return "attribute_exists(pk) AND (account = :account OR NOT attribute_type(account, :string))", values
+	v[":string"] = calls.Text("S")
+	return "attribute_exists(pk) AND (account = :account OR NOT attribute_type(account, :string))", v
 }
 
 // DisableKey disables the key from the next request on, or returns ErrNoKey. A
 // disabled key may be disabled again. The account is "" if the row names none.
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
-	owned, values := ownedBy(account)
-	values[":true"] = &types.AttributeValueMemberBOOL{Value: true}
+	owned, v := ownedBy(account)
+	v[":true"] = &types.AttributeValueMemberBOOL{Value: true}
 	return r.update(ctx, "disabling a key", &dynamodb.UpdateItemInput{
 		Key: keyAt(hash).attributes(), UpdateExpression: aws.String("SET disabled = :true"),
-		ConditionExpression: &owned, ExpressionAttributeValues: values,
+		ConditionExpression: &owned, ExpressionAttributeValues: v,
 	}, ErrNoKey)
 }
 
 // SuspendKey sets or removes the mark that the key's account is suspended, or returns
 // ErrNoKey. It may be repeated. The account is "" if the row names none.
 func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash ids.KeyHash, suspended bool) error {
-	owned, values := ownedBy(account)
+	owned, v := ownedBy(account)
 	change, mark := suspension(suspended)
-	maps.Copy(values, mark)
+	maps.Copy(v, mark)
 	return r.update(ctx, "marking a key", &dynamodb.UpdateItemInput{
 		Key: keyAt(hash).attributes(), UpdateExpression: &change,
-		ConditionExpression: &owned, ExpressionAttributeValues: values,
+		ConditionExpression: &owned, ExpressionAttributeValues: v,
 	}, ErrNoKey)
 }
 
@@ -118,21 +118,21 @@ func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash ids
 // ErrNoAccount. The account's keys have marks of their own, see SuspendKey. It may be repeated.
 func (r *Registry) SuspendAccount(ctx context.Context, id ids.Account, suspended bool) error {
 	at := accountAt(id)
-	change, values := suspension(suspended)
-	values[":pk"] = calls.Text(at.PK) // DynamoDB refuses an empty map of values
+	change, v := suspension(suspended)
+	v[":pk"] = calls.Text(at.PK) // DynamoDB refuses an empty map of values
 	return r.update(ctx, "marking an account", &dynamodb.UpdateItemInput{
 		Key: at.attributes(), UpdateExpression: &change,
-		ConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: values,
+		ConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: v,
 	}, ErrNoAccount)
 }
 
 // suspension is the change that sets or removes the mark of a suspended account, and its
 // values.
-func suspension(suspended bool) (change string, values map[string]types.AttributeValue) {
+func suspension(suspended bool) (change string, v values) {
 	if suspended {
-		return "SET suspended = :true", map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}}
+		return "SET suspended = :true", values{":true": &types.AttributeValueMemberBOOL{Value: true}}
 	}
-	return "REMOVE suspended", map[string]types.AttributeValue{}
+	return "REMOVE suspended", values{}
 }
 
 // EnableKey enables the key again. It returns ErrNoKey, or ErrWorkspaceDeleted if the
@@ -142,14 +142,9 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash ids.
 	if err != nil {
 		return err
 	}
-	writes := []write{update(&types.Update{
-		TableName: &r.table, Key: keyAt(hash).attributes(),
-		UpdateExpression:    aws.String("SET disabled = :false"),
-		ConditionExpression: aws.String("account = :account"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":account": calls.Text(string(account)), ":false": &types.AttributeValueMemberBOOL{},
-		},
-	}).refusing(ErrNoKey)}
+	enabled := r.change(keyAt(hash), "SET disabled = :false", "account = :account",
+		values{":account": calls.Text(string(account)), ":false": &types.AttributeValueMemberBOOL{}})
+	writes := []write{enabled.refusing(ErrNoKey)}
 	if row.Workspace != "" {
 		writes = append(writes, r.workspaceLives(account, row.Workspace))
 	}
@@ -166,9 +161,9 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.
 	if found.row.Account != account {
 		return ErrNoKey
 	}
-	owned, values := ownedBy(account)
+	owned, v := ownedBy(account)
 	removal := write{TransactWriteItem: types.TransactWriteItem{Delete: &types.Delete{
-		TableName: &r.table, Key: keyAt(hash).attributes(), ConditionExpression: &owned, ExpressionAttributeValues: values,
+		TableName: &r.table, Key: keyAt(hash).attributes(), ConditionExpression: &owned, ExpressionAttributeValues: v,
 	}}}
 	writes := []write{removal.refusing(ErrNoKey)}
 	for _, at := range found.row.entries() {

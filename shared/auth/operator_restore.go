@@ -212,9 +212,7 @@ func (r *Registry) ClearDefault(ctx context.Context, account ids.Account, worksp
 // a list lacks may be half deleted.
 func (r *Registry) Relist(ctx context.Context, missing ItemKey) error {
 	row := missing.row()
-	there := check(&types.ConditionCheck{
-		TableName: &r.table, Key: row.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
-	})
+	there := r.check(row, "attribute_exists(pk)", nil)
 	if row.SK == keySort {
 		there = r.disable(row)
 	}
@@ -231,16 +229,10 @@ func (r *Registry) repair(ctx context.Context, doing string, writes ...write) er
 
 // workspaceIsGone is the opposite of workspaceLives.
 func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) write {
-	gone := r.workspaceLives(account, id)
-	gone.ConditionCheck.ConditionExpression = aws.String("NOT (" + isLive + ")")
-	return gone
+	return r.check(workspaceAt(id), "NOT ("+isLive+")", liveFor(account))
 }
 
 // disable disables the key of that row, if there is one.
 func (r *Registry) disable(at primaryKey) write {
-	return update(&types.Update{
-		TableName: &r.table, Key: at.attributes(), ConditionExpression: aws.String("attribute_exists(pk)"),
-		UpdateExpression:          aws.String("SET disabled = :true"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":true": &types.AttributeValueMemberBOOL{Value: true}},
-	})
+	return r.change(at, "SET disabled = :true", "attribute_exists(pk)", values{":true": &types.AttributeValueMemberBOOL{Value: true}})
 }

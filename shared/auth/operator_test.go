@@ -106,21 +106,6 @@ func (f *fixture) workspaceRow() kit.Row {
 	return kit.Key("workspace#"+string(f.workspace), "workspace")
 }
 
-func TestAnAccountBeginsWithALiveDefaultWorkspace(t *testing.T) {
-	f := newFixture(t)
-	caller, reason := f.verify(f.newKey(auth.NewKey{Kind: auth.Management}).Hash)
-	if reason != "" || !caller.MayManage() || caller.Account() != f.account {
-		t.Errorf("verified as %s, %q", caller, reason)
-	}
-	second := f.newWorkspace()
-	bound, _ := f.verify(f.newKey(auth.NewKey{Kind: auth.Standard, Workspace: second}).Hash)
-	for caller, want := range map[auth.Caller]ids.Workspace{caller: f.workspace, bound: second} {
-		if got, err := auth.NewWorkspaces(f.db, f.table).Default(t.Context(), caller); err != nil || got != want {
-			t.Errorf("default workspace of %s: %q, %v; want %q", caller, got, err, want)
-		}
-	}
-}
-
 // If the response is lost, an audit line can still name the new ids.
 func TestAnUncertainCreationIsNamed(t *testing.T) {
 	f := newFixture(t)

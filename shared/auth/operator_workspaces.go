@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/calls"
@@ -23,7 +22,7 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 	}
 	id := ids.New[ids.Workspace]()
 	err := r.transact(ctx, "creating a workspace",
-		r.accountExists(account).refusing(ErrNoAccount),
+		r.check(accountAt(account), "attribute_exists(pk)", nil).refusing(ErrNoAccount),
 		r.put(r.newWorkspace(account, id, name)),
 		r.addEntry(workspaceEntry(account, id)),
 	)
@@ -36,12 +35,7 @@ func (r *Registry) CreateWorkspace(ctx context.Context, account ids.Account, nam
 func (r *Registry) SetDefaultWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	return r.transact(ctx, "setting the default workspace",
 		r.workspaceLives(account, workspace),
-		update(&types.Update{
-			TableName: &r.table, Key: accountAt(account).attributes(),
-			UpdateExpression:          aws.String("SET default_workspace = :workspace"),
-			ConditionExpression:       aws.String("attribute_exists(pk)"),
-			ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
-		}),
+		r.change(accountAt(account), "SET default_workspace = :workspace", "attribute_exists(pk)", values{":workspace": calls.Text(string(workspace))}),
 	)
 }
 
@@ -79,20 +73,10 @@ func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name stri
 	}
 }
 
-func (r *Registry) accountExists(id ids.Account) write {
-	return check(&types.ConditionCheck{
-		TableName: &r.table, Key: accountAt(id).attributes(),
-		ConditionExpression: aws.String("attribute_exists(pk)"),
-	})
-}
-
 // accountActive is the condition that the account exists and is not suspended.
 func (r *Registry) accountActive(id ids.Account) write {
-	w := r.accountExists(id)
-	active := w.ConditionCheck
-	active.ConditionExpression = aws.String("attribute_exists(pk) AND (attribute_not_exists(suspended) OR suspended = :false)")
-	active.ExpressionAttributeValues = map[string]types.AttributeValue{":false": &types.AttributeValueMemberBOOL{}}
-	active.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	w := r.check(accountAt(id), "attribute_exists(pk) AND (attribute_not_exists(suspended) OR suspended = :false)",
+		values{":false": &types.AttributeValueMemberBOOL{}})
 	w.refusal = func(row map[string]types.AttributeValue) error {
 		if row == nil {
 			return ErrNoAccount
@@ -104,12 +88,15 @@ func (r *Registry) accountActive(id ids.Account) write {
 
 // workspaceLives is the condition that the workspace is live and the account's.
 func (r *Registry) workspaceLives(account ids.Account, id ids.Workspace) write {
-	w := check(&types.ConditionCheck{
-		TableName: &r.table, Key: workspaceAt(id).attributes(),
-		ConditionExpression:                 aws.String(isLive),
-		ExpressionAttributeValues:           map[string]types.AttributeValue{":account": calls.Text(string(account)), ":v": calls.Number(itemVersion)},
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
+	return r.check(workspaceAt(id), isLive, liveFor(account)).refusingUnlessLive(account)
+}
+
+// liveFor are the values of isLive.
+func liveFor(account ids.Account) values {
+	return values{":account": calls.Text(string(account)), ":v": calls.Number(itemVersion)}
+}
+
+func (w write) refusingUnlessLive(account ids.Account) write {
 	w.refusal = func(row map[string]types.AttributeValue) error { return whyNotLive(row, account) }
 	return w
 }
@@ -181,36 +168,20 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 var errOtherDefault = errors.New("the default workspace was changed in between")
 
 func (r *Registry) mark(account ids.Account, workspace ids.Workspace) write {
-	w := r.workspaceLives(account, workspace)
-	lives := w.ConditionCheck
-	lives.ExpressionAttributeValues[":now"] = calls.Number(r.now().Unix())
-	w.ConditionCheck, w.Update = nil, &types.Update{
-		TableName: lives.TableName, Key: lives.Key,
-		UpdateExpression:                    aws.String("SET deleted_at = :now"),
-		ConditionExpression:                 lives.ConditionExpression,
-		ExpressionAttributeValues:           lives.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: lives.ReturnValuesOnConditionCheckFailure,
-	}
-	return w
+	v := liveFor(account)
+	v[":now"] = calls.Number(r.now().Unix())
+	return r.change(workspaceAt(workspace), "SET deleted_at = :now", isLive, v).refusingUnlessLive(account)
 }
 
 // clearDefault removes the account's default workspace, if it is this one.
 func (r *Registry) clearDefault(account ids.Account, workspace ids.Workspace) write {
-	return update(&types.Update{
-		TableName: &r.table, Key: accountAt(account).attributes(),
-		UpdateExpression:          aws.String("REMOVE default_workspace"),
-		ConditionExpression:       aws.String("default_workspace = :workspace"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
-	})
+	return r.change(accountAt(account), "REMOVE default_workspace", "default_workspace = :workspace", values{":workspace": calls.Text(string(workspace))})
 }
 
 // isNotDefault is the condition that the workspace is not the account's default.
 func (r *Registry) isNotDefault(account ids.Account, workspace ids.Workspace) write {
-	return check(&types.ConditionCheck{
-		TableName: &r.table, Key: accountAt(account).attributes(),
-		ConditionExpression:       aws.String("attribute_not_exists(default_workspace) OR default_workspace <> :workspace"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":workspace": calls.Text(string(workspace))},
-	})
+	return r.check(accountAt(account), "attribute_not_exists(default_workspace) OR default_workspace <> :workspace",
+		values{":workspace": calls.Text(string(workspace))})
 }
 
 // disableBound disables the enabled keys of the workspace and returns how many there were. A
