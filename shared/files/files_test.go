@@ -22,9 +22,8 @@ import (
 
 // The states of a bucket's versioning; "" is off.
 const (
-	off       types.BucketVersioningStatus = ""
-	enabled                                = types.BucketVersioningStatusEnabled
-	suspended                              = types.BucketVersioningStatusSuspended
+	off     types.BucketVersioningStatus = ""
+	enabled                              = types.BucketVersioningStatusEnabled
 )
 
 // fixture is one workspace in a new bucket.

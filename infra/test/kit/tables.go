@@ -103,23 +103,13 @@ func (e Engines) Bucket(t testing.TB, versioning s3types.BucketVersioningStatus)
 	t.Helper()
 	name := "test-" + string(ids.New[ids.Workspace]())
 	client := s3.NewFromConfig(e.Config)
-	if _, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
-		t.Fatalf("creating a bucket: %v", err)
-	}
+	_, err := client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &name})
+	Must(t, err)
 	if versioning != "" {
-		e.SetVersioning(t, name, versioning)
+		_, err := client.PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
+			Bucket: &name, VersioningConfiguration: &s3types.VersioningConfiguration{Status: versioning},
+		})
+		Must(t, err)
 	}
 	return name
-}
-
-// SetVersioning turns the versioning of a bucket on or suspends it.
-func (e Engines) SetVersioning(t testing.TB, bucket string, versioning s3types.BucketVersioningStatus) {
-	t.Helper()
-	_, err := s3.NewFromConfig(e.Config).PutBucketVersioning(t.Context(), &s3.PutBucketVersioningInput{
-		Bucket:                  &bucket,
-		VersioningConfiguration: &s3types.VersioningConfiguration{Status: versioning},
-	})
-	if err != nil {
-		t.Fatalf("setting the versioning of a bucket: %v", err)
-	}
 }
