@@ -2,11 +2,7 @@ package contract_test
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
-	"path"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -149,35 +145,17 @@ func TestUnknownRoutes(t *testing.T) {
 }
 
 // unknownRoutes are routes near those of the valid requests.
-func unknownRoutes(valid []request) []request {
-	patterns := slices.Collect(maps.Values(the.spec.Operations()))
-	for i := range patterns {
-		patterns[i] = parameter.ReplaceAllString(patterns[i], "?*")
-	}
-	var all []request
-	add := func(method, at string) {
-		isRoute := func(pattern string) bool { ok, _ := path.Match(pattern, method+" "+at); return ok }
-		if !slices.ContainsFunc(patterns, isRoute) {
-			all = append(all, unrouted(method, at))
-		}
-	}
-	for _, at := range []string{"", "/", "/scim"} {
-		add(http.MethodGet, at)
+func unknownRoutes(valid []request) (all []request) {
+	for _, at := range []string{"", "/", "/scim", "/scim/sync-jobs", "/files/", "/byok/x"} {
+		all = append(all, unrouted(http.MethodGet, at))
 	}
 	for _, r := range valid {
-		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-			add(method, r.Path)
+		for _, method := range []string{"HEAD", "PUT", "PATCH", "OPTIONS"} {
+			all = append(all, unrouted(method, r.Path))
 		}
-		folder, id := path.Split(r.Path)
-		for _, at := range []string{
-			folder, strings.TrimSuffix(folder, "/"), folder + "/" + id, folder + "x/" + id,
-			"/" + r.Path, r.Path + "/", r.Path + "/x", strings.ToUpper(r.Path[:2]) + r.Path[2:],
-		} {
-			add(r.Method, at)
+		for _, at := range []string{"/" + r.Path, r.Path + "/", r.Path + "/x", strings.ToUpper(r.Path[:2]) + r.Path[2:]} {
+			all = append(all, unrouted(r.Method, at))
 		}
 	}
 	return all
 }
-
-// parameter is one of a path.
-var parameter = regexp.MustCompile(`\{\w+\}`)
