@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -100,6 +101,20 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 		if keys := d.must("key", "list"); strings.Count(keys, "active") > 1 {
 			t.Errorf("%s: %s", command, keys)
 		}
+	}
+}
+
+// An act that is interrupted between two keys does not end as if all were done.
+func TestAnInterruptedActIsNotDone(t *testing.T) {
+	t.Parallel()
+	d := newMany(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	for _, hash := range d.hashes[:2] { // no list of the workspace has them
+		d.set(d.engines.Tables.Access, "key#"+hash, "key", "workspace", kit.Text(string(d.workspace)))
+	}
+	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Then(interrupt)})
+	if got := d.run(ctx, strings.NewReader(""), "workspace", "delete", string(d.workspace), "--yes"); got.code != exit.Uncertain {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }
 

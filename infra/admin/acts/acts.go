@@ -144,7 +144,7 @@ func (s *Stack) ReadAccess(ctx context.Context) (*auth.Survey, error) {
 }
 
 // changeKeys tries a change of each key, until it is interrupted, and writes an audit line for each
-// that still exists. It returns how many it changed, and the first failure.
+// that still exists. It returns how many it changed, and the first failure. An interruption is one.
 func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.SurveyedKey, change func(context.Context, auth.SurveyedKey) error) (changed int, failed error) {
 	for _, key := range keys {
 		one := Watched(ctx)
@@ -156,7 +156,7 @@ func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.Surve
 		if err == nil {
 			changed++
 		}
-		failed = cmp.Or(failed, err)
+		failed = cmp.Or(failed, err, ctx.Err())
 		if ctx.Err() != nil {
 			break
 		}
