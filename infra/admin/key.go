@@ -70,7 +70,8 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	shown := string(token.Reveal())
 	out := s.out
 	out.Quiet = false // a hash in its place would lose the key
-	if err := out.Say(createdKeyView{Key: shown, keyView: viewKey(key, s.now())}, "%s", shown); err != nil {
+	view := viewKey(auth.SurveyedKey{Key: key, Account: c.Account}, s.now())
+	if err := out.Say(createdKeyView{shown, view}, "%s", shown); err != nil {
 		return c.unseen(context.WithoutCancel(ctx), s, key.Hash, err)
 	}
 	s.Note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
@@ -151,7 +152,7 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return output.One(s.out, viewSurveyed(key, s.now()))
+	return output.One(s.out, viewKey(key, s.now()))
 }
 
 func (c keyEnable) Run(ctx context.Context, s *session) error {
@@ -299,7 +300,7 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 	if end := s.now().Add(time.Duration(c.ExpiresWithin)); c.ExpiresWithin > 0 {
 		found, _ = acts.Split(found, func(k auth.SurveyedKey) bool { return k.ExpiresAt.After(s.now()) && !k.ExpiresAt.After(end) })
 	}
-	views := each(found, func(key auth.SurveyedKey) keyView { return viewSurveyed(key, s.now()) })
+	views := each(found, func(key auth.SurveyedKey) keyView { return viewKey(key, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return string(v.State) })
 	return output.List(s.out, views, "key", "name", "kind", "state", "age", "account", "workspace", "expires")
 }
@@ -350,7 +351,7 @@ type keyView struct {
 	Hash      ids.KeyHash     `json:"hash" title:"key hash" list:"key,short"`
 	Kind      auth.Kind       `json:"kind" title:"kind"`
 	Name      string          `json:"name" title:"name" list:"name,16"`
-	Account   output.Optional `json:"account_id,omitempty" title:"account" list:"account,short"`
+	Account   output.Optional `json:"account_id" title:"account" list:"account,short"`
 	Workspace output.Optional `json:"workspace_id" title:"workspace" list:"workspace,short"`
 	State     keyState        `json:"state" title:"state"`
 	CreatedAt output.Optional `json:"created_at" title:"created" list:"age,age"`
@@ -362,17 +363,11 @@ type createdKeyView struct {
 	keyView
 }
 
-func viewKey(k auth.Key, now time.Time) keyView {
+func viewKey(k auth.SurveyedKey, now time.Time) keyView {
 	return keyView{
-		Hash: k.Hash, Kind: k.Kind, Name: k.Name, Workspace: output.Optional(k.Workspace), State: stateOf(k, now),
-		CreatedAt: output.When(k.CreatedAt), ExpiresAt: output.When(k.ExpiresAt),
+		Hash: k.Hash, Kind: k.Kind, Name: k.Name, Account: output.Optional(k.Account), Workspace: output.Optional(k.Workspace),
+		State: stateOf(k.Key, now), CreatedAt: output.When(k.CreatedAt), ExpiresAt: output.When(k.ExpiresAt),
 	}
-}
-
-func viewSurveyed(k auth.SurveyedKey, now time.Time) keyView {
-	view := viewKey(k.Key, now)
-	view.Account = output.Optional(k.Account)
-	return view
 }
 
 // keyState says why a key is refused. Every request with a key that is not active is.
@@ -405,11 +400,11 @@ func stateOf(k auth.Key, now time.Time) keyState {
 }
 
 func (c keyList) Run(ctx context.Context, s *session) error {
-	keys, err := s.Registry.ListKeys(ctx, c.Account)
+	keys, err := keySearch{c.Account}.all(ctx, s)
 	if err != nil {
 		return err
 	}
-	views := each(keys, func(k auth.Key) keyView { return viewKey(k, s.now()) })
+	views := each(keys, func(k auth.SurveyedKey) keyView { return viewKey(k, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return string(v.State) })
 	views = only(views, c.Kind, func(v keyView) string { return string(v.Kind) })
 	return output.List(s.out, views, "key", "name", "kind", "state", "age", "expires", "workspace")

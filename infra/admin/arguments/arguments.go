@@ -24,8 +24,8 @@ import (
 func Options() []kong.Option {
 	return []kong.Option{
 		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), parsed(parseFileID), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseAge), parsed(parseTime), parsed(parseProvider),
-		prefixes[HashPrefix](8, HashLength, "", errNotHash),
-		prefixes[CredentialPrefix](8, idLength, "-", errNotCredential),
+		prefixes[HashPrefix](HashLength, "", errNotHash),
+		prefixes[CredentialPrefix](idLength, "-", errNotCredential),
 	}
 }
 
@@ -41,7 +41,7 @@ const (
 func uuids[ID ~string]() kong.Option {
 	return parsed(func(s string) (ID, error) {
 		id, ok := ids.Parse[ID](s)
-		if start := strings.ToLower(s); !ok && len(s) >= 8 && len(s) < idLength && strings.Trim(start, "0123456789abcdef-") == "" {
+		if start := strings.ToLower(s); !ok && len(s) >= shortest && len(s) < idLength && strings.Trim(start, "0123456789abcdef-") == "" {
 			id, ok = ID(start), true
 		}
 		if !ok {
@@ -51,7 +51,10 @@ func uuids[ID ~string]() kong.Option {
 	})
 }
 
-const idLength = 36
+const (
+	shortest = 8 // of a prefix
+	idLength = 36
+)
 
 // IsWhole reports whether an id has its full length.
 func IsWhole(id string) bool { return len(id) == idLength }
@@ -242,10 +245,10 @@ type (
 
 // prefixes makes kong read prefixes of hexadecimal texts, in lower case. Its error never
 // repeats a wrong value, which may be a key.
-func prefixes[T ~string](least, most int, others string, refusal error) kong.Option {
+func prefixes[T ~string](most int, others string, refusal error) kong.Option {
 	return parsed(func(s string) (T, error) {
 		s = strings.ToLower(s)
-		if len(s) < least || len(s) > most || strings.Trim(s, "0123456789abcdef"+others) != "" {
+		if len(s) < shortest || len(s) > most || strings.Trim(s, "0123456789abcdef"+others) != "" {
 			return "", refusal
 		}
 		return T(s), nil
