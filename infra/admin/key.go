@@ -117,7 +117,6 @@ type (
 func (c keyDisable) Run(ctx context.Context, s *session) error {
 	var refused []auth.SurveyedKey
 	var failed error
-	var others []string
 	for _, hash := range c.Hashes {
 		one, ctx := oneKey{c.keySearch, hash}, acts.Watched(ctx)
 		key, err := one.find(ctx, s)
@@ -130,7 +129,9 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 			continue
 		}
 		failed = cmp.Or(failed, err)
-		others = append(others, fmt.Sprintf("key %.8s: %s", hash, acts.Sentence(err, false)))
+		if len(c.Hashes) > 1 {
+			s.Warn(fmt.Sprintf("key %.8s is not disabled: %s", hash, acts.Sentence(err, false)))
+		}
 		if ctx.Err() != nil {
 			break
 		}
@@ -139,10 +140,7 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 		s.Warn(s.allowing(ctx, key))
 	}
 	if failed != nil && len(c.Hashes) > 1 {
-		for _, sentence := range others[1:] {
-			s.Warn(sentence)
-		}
-		return acts.Findings(fmt.Sprintf("%d of %s disabled; the first of the others: %s", len(refused), acts.Count(len(c.Hashes), "key"), others[0]))
+		return acts.Findings(fmt.Sprintf("%d of %s disabled: see the warnings", len(refused), acts.Count(len(c.Hashes), "key")))
 	}
 	return failed
 }
