@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -20,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -62,6 +65,35 @@ func nested(ctx context.Context, depth int, done *atomic.Int32) {
 }
 
 func boom() { panic("boom") }
+
+// A damaged attribute leaves nothing in the row, and the others are decoded. A sound row is decoded
+// once: a router decodes a hundred for a request.
+func TestDecode(t *testing.T) {
+	type row struct {
+		Account string   `dynamodbav:"account"`
+		Deleted *int64   `dynamodbav:"deleted"`
+		List    []string `dynamodbav:"list"`
+	}
+	sound := map[string]types.AttributeValue{
+		"account": calls.Text("a"), "deleted": calls.Number(7), "list": &types.AttributeValueMemberL{Value: []types.AttributeValue{calls.Text("x")}},
+	}
+	for name, value := range map[string]types.AttributeValue{
+		"account": calls.Number(7), "deleted": calls.Text("x"), "list": &types.AttributeValueMemberL{Value: []types.AttributeValue{calls.Text("x"), &types.AttributeValueMemberM{}}},
+	} {
+		damaged, without := maps.Clone(sound), maps.Clone(sound)
+		damaged[name] = value
+		delete(without, name)
+		var got, want row
+		err := calls.Decode(damaged, &got)
+		if _ = calls.Decode(without, &want); err == nil || err.Error() != name+" is of another type" || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+		}
+	}
+	once := testing.AllocsPerRun(10, func() { _ = attributevalue.UnmarshalMap(sound, new(row)) })
+	if n := testing.AllocsPerRun(10, func() { _ = calls.Decode(sound, new(row)) }); n > once {
+		t.Errorf("%v allocations for a sound row, %v for the decoder", n, once)
+	}
+}
 
 func TestDescribeLeavesOutWhatAWSWrote(t *testing.T) {
 	const marker = "sk-marker"

@@ -33,16 +33,24 @@ func Get(ctx context.Context, db itemGetter, table string, key map[string]types.
 	return out.Item, nil
 }
 
-// Decode decodes each attribute of an item into the row, a struct, whatever is wrong with others:
-// so a damaged row still says whose it is. The error names the first attribute that is damaged,
-// and quotes no value. The decoder accepts a number as a string; an account never is one.
-func Decode(item map[string]types.AttributeValue, row any) (damage error) {
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(item))) {
-		_, isNumber := item[name].(*types.AttributeValueMemberN)
-		if isNumber && name == "account" || attributevalue.UnmarshalMap(map[string]types.AttributeValue{name: item[name]}, row) != nil {
-			damage = fmt.Errorf("%s is of another type", name)
-		}
+// Decode decodes an item into a zero row, a struct. Of a damaged item it decodes the sound attributes,
+// so the row still says whose it is. The error names the first damaged attribute, and quotes no
+// value. The decoder accepts a number as a string; an account never is one.
+func Decode[T any](item map[string]types.AttributeValue, row *T) (damage error) {
+	_, isNumber := item["account"].(*types.AttributeValueMemberN)
+	if !isNumber && attributevalue.UnmarshalMap(item, row) == nil {
+		return nil
 	}
+	var sound T // the decoder leaves parts of a damaged attribute
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(item))) {
+		next := sound
+		if isNumber && name == "account" || attributevalue.UnmarshalMap(map[string]types.AttributeValue{name: item[name]}, &next) != nil {
+			damage = fmt.Errorf("%s is of another type", name)
+			continue
+		}
+		sound = next
+	}
+	*row = sound
 	return damage
 }
 

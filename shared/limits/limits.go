@@ -17,6 +17,7 @@
 package limits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,12 +206,17 @@ func unlessThrottled(o *dynamodb.Options) {
 	o.Retryer = calls.DecideRetries(o.Retryer, func(err error, again bool) bool { return again && !isOwnThrottle(err) })
 }
 
-// arrival reads tat. It is 0 if the item is gone: no passing request leaves 0.
+// arrival reads tat. It is 0 if the item is gone: no passing request leaves 0, as which the decoder
+// reads NULL.
 func arrival(item map[string]types.AttributeValue) (int64, error) {
 	var row struct {
 		TAT int64 `dynamodbav:"tat"`
 	}
-	if damage := calls.Decode(item, &row); damage != nil {
+	damage := calls.Decode(item, &row)
+	if item["tat"] != nil && row.TAT == 0 {
+		damage = cmp.Or(damage, errors.New("no arrival time"))
+	}
+	if damage != nil {
 		return 0, &calls.Damage{Kind: "limiter", ID: "item", Wrong: damage}
 	}
 	return row.TAT, nil

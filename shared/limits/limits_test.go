@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/awsmodel"
@@ -163,6 +165,19 @@ func TestTakeIsGCRA(t *testing.T) {
 			if tat, exp := f.item(); tat > 0 && exp <= tat/int64(time.Second) {
 				t.Fatalf("the item expires at %d s, its arrival time is %d ns", exp, tat)
 			}
+		}
+	}
+}
+
+// A damaged item is a fault that is logged, and no rate that was exceeded.
+func TestADamagedItemIsAnError(t *testing.T) {
+	for _, value := range []types.AttributeValue{calls.Text("soon"), &types.AttributeValueMemberNULL{Value: true}} {
+		f := newFixture(t)
+		row := kit.Key("limit#test#a")
+		row["tat"] = value
+		kit.Rows{DB: f.db, Table: "control"}.Put(t, row)
+		if d, err := f.newLimiter("test").Take(t.Context(), "a", mustRate(t, 60, 20)); !errors.Is(err, calls.ErrDamaged) {
+			t.Errorf("%T: %+v, %v", value, d, err)
 		}
 	}
 }
