@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -23,18 +26,32 @@ import (
 	"signalbox.dev/infra/test/kit"
 )
 
-// slowDynamoDB passes calls to the engine, after a pause of least to least + 400 ms if that is set.
+// slowDynamoDB passes calls to the engine and repeats its answers: no row changes here, and the
+// engine is slower than DynamoDB. least is the least pause before an answer.
 func slowDynamoDB(t *testing.T, a *tenant, least *atomic.Int64) *httptest.Server {
 	t.Helper()
 	engine, err := url.Parse(*dynamodb.NewFromConfig(a.engines.Config).Options().BaseEndpoint)
 	kit.Must(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(engine)
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // of calls that the authorizer did not wait for
+	var answers sync.Map
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		call, err := io.ReadAll(r.Body)
+		kept, _ := answers.Load(string(call))
+		answer, _ := kept.(*httptest.ResponseRecorder)
+		if answer == nil {
+			r.Body = io.NopCloser(bytes.NewReader(call))
+			answer = httptest.NewRecorder()
+			proxy.ServeHTTP(answer, r)
+			if err == nil && r.Context().Err() == nil {
+				answers.Store(string(call), answer)
+			}
+		}
 		if pause := least.Load(); pause > 0 {
 			time.Sleep(time.Duration(pause) + rand.N(400*time.Millisecond)) //nolint:gosec // no secret
 		}
-		proxy.ServeHTTP(w, r)
+		maps.Copy(w.Header(), answer.Header())
+		_, _ = w.Write(answer.Body.Bytes())
 	}))
 	t.Cleanup(server.Close)
 	return server
