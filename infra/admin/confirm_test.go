@@ -18,32 +18,30 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// typed executes a command line on a terminal on which this text is typed.
-func (d *fixture) typed(text string, args ...string) answer {
-	before := d.change
-	defer func() { d.change = before }()
-	d.change = func(a *app) {
-		if before != nil {
-			before(a)
-		}
-		a.terminal, a.interactive = true, true
-	}
-	return d.feed(text, args...)
-}
-
 // Only a whole name confirms, in any spelling. A damaged row has no name, and an empty line does not
-// confirm it. testdata/confirm.txt tries each command that asks.
+// confirm it. An interruption ends the wait. testdata/confirm.txt tries each command that asks.
 func TestOnlyANameConfirms(t *testing.T) {
 	t.Parallel()
+	confirm := func(ctx context.Context, stdin io.Reader) error {
+		s := &session{app: &app{interactive: true, stdin: stdin, stderr: io.Discard}}
+		return confirmation{}.confirm(ctx, s, "removes it", "a name", "", "id")
+	}
 	for typed, confirms := range map[string]bool{
 		"a name\n": true, "id\n": true, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
 		"A  NAME\n": true, "a name0\n": false, "\na name\n": false,
 	} {
-		s := &session{app: &app{interactive: true, stdin: strings.NewReader(typed), stderr: io.Discard}}
-		err := confirmation{}.confirm(t.Context(), s, "removes it", "a name", "", "id")
+		err := confirm(t.Context(), strings.NewReader(typed))
 		if confirmed := err == nil; confirmed != confirms || !confirmed && exit.Code(err, false) != exit.Refused {
 			t.Errorf("typed %q: %v, want confirmed: %t", typed, err, confirms)
 		}
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	silent := reader(func([]byte) (int, error) {
+		interrupt()
+		select {} // nothing is typed
+	})
+	if err := confirm(ctx, silent); exit.Code(err, false) != exit.Refused {
+		t.Error(err)
 	}
 }
 
@@ -57,20 +55,6 @@ func after(happens func(), input string) io.Reader {
 		happens()
 		return 0, io.EOF
 	}), strings.NewReader(input))
-}
-
-// An interruption ends the wait for an answer.
-func TestAnInterruptionIsNoConfirmation(t *testing.T) {
-	t.Parallel()
-	ctx, interrupt := context.WithCancel(t.Context())
-	silent := reader(func([]byte) (int, error) {
-		interrupt()
-		select {} // nothing is typed
-	})
-	s := &session{app: &app{interactive: true, stdin: silent, stderr: io.Discard}}
-	if err := (confirmation{}).confirm(ctx, s, "removes it", "a name"); exit.Code(err, false) != exit.Refused {
-		t.Error(err)
-	}
 }
 
 // If the default workspace changes between the question and the answer, the file of the

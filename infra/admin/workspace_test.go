@@ -103,8 +103,8 @@ func TestAPurgeSaysWhatItDoes(t *testing.T) {
 		t.Error("it waits although all requests have ended")
 		return nil
 	})
-	if got := d.typed("default\n", "workspace", "purge", string(d.workspace)); got.code != exit.Done || !strings.Contains(got.stdout, "0 credentials, 0 versions of") {
-		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	if got := d.want(exit.Done, "workspace", "purge", string(d.workspace), "--yes"); !strings.Contains(got.stdout, "0 credentials, 0 versions of") {
+		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
 }
 
