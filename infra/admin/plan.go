@@ -69,7 +69,7 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	plan := routing.NewPlan(stored, routing.Request{
 		Model: c.Model, APIKeyHash: ids.KeyHash(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
 	})
-	return output.List(s.out, rowsOf(plan, stored), "step", "provider", "uses", "credential", "label", "why not")
+	return output.List(s.out, rowsOf(plan, stored), "step", "provider", "uses", "credential", "why not", "label")
 }
 
 // caller finds the calling key. It returns a Refusal if a router refuses every request with it.

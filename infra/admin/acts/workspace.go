@@ -50,9 +50,10 @@ func (r Removed) String() string {
 	return fmt.Sprintf("%s, %s of files, %s in parts and %s", Count(r.Credentials, "credential"), Count(r.Versions, "version"), Count(r.Uploads, "upload"), Count(r.Keys, "key"))
 }
 
-// PurgeWorkspace removes the credentials and files of a deleted workspace, see
-// FindDeleted. It deletes the workspace again, because an interrupted deletion may have left keys enabled. It returns what it
-// removed, also with an error.
+// PurgeWorkspace removes the credentials and files of a deleted workspace, see FindDeleted. It
+// returns what it removed, also with an error.
+//
+// It deletes the workspace again first, because an interrupted deletion may have left keys enabled.
 func (s *Stack) PurgeWorkspace(ctx context.Context, clock Clock, account ids.Account, deleted auth.Workspace) (Removed, error) {
 	return s.remove(ctx, "workspace.purge", account, deleted.ID, func(ctx context.Context, r *Removed) error {
 		if err := s.Registry.DeleteWorkspace(ctx, account, deleted.ID); err != nil {
