@@ -3,19 +3,13 @@ package contract_test
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/ids"
 )
 
 // TestStrictJSON sends bodies that the gateway could change or lose on their way into an
@@ -129,35 +123,4 @@ func TestCallsOfRareRequests(t *testing.T) {
 	post(bodyWith(`,"workspace_id":"`+unknownJob+`"`)).As(n.management).Do(t).Refuses(t, "/workspace_id")
 	kit.Rows{DB: n.DynamoDB, Table: n.Access}.Set(t, kit.Key("workspace#"+n.workspace, "workspace"), "made", kit.Number("100"))
 	post(bodyWith("")).As(n.management).Do(t).Created(t)
-}
-
-// TestItemsExpire: a limiter item and an idempotency record expire, by the
-// attribute of the table's TTL, and not before the contract allows.
-func TestItemsExpire(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	began := time.Now()
-	post(bodyWith("")).As(n.management).Idempotent(idempotencyKey).Do(t).Is(t, http.StatusCreated)
-	del("file_unknown").As(n.management).Do(t).Is(t, http.StatusNotFound)
-	ttl, err := n.DynamoDB.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &n.Control})
-	kit.Must(t, err)
-	attribute := aws.ToString(ttl.TimeToLiveDescription.AttributeName)
-	control := kit.Rows{DB: n.DynamoDB, Table: n.Control}
-	items := []kit.Row{
-		control.Get(t, kit.Key(string(byok.NewRequestID(ids.KeyHash(hashOf(n.management)), idempotencyKey)))),
-		control.Get(t, kit.Key("limit#delete-file#"+hashOf(n.management))),
-	}
-	least := map[string]time.Duration{"limit": 0, "idem": 24 * time.Hour}
-	for _, item := range items {
-		kind, _, _ := strings.Cut(kit.TextOf(item, "pk"), "#")
-		expires, ok := item[attribute].(*types.AttributeValueMemberN)
-		if !ok {
-			t.Fatalf("an item of %s# has no %q", kind, attribute)
-		}
-		seconds, err := strconv.ParseInt(expires.Value, 10, 64)
-		// Two hours of margin: milliseconds, or no end at all, would be far more.
-		if left := time.Unix(seconds, 0).Sub(began); err != nil || left < least[kind] || left > least[kind]+2*time.Hour {
-			t.Errorf("an item of %s# expires in %s, want %s (%v)", kind, left, least[kind], err)
-		}
-	}
 }

@@ -39,6 +39,11 @@ func Load(file string) (*Spec, error) {
 	for _, item := range document.Paths.Map() {
 		for _, operation := range item.Operations() {
 			s.operations[operation.OperationID] = operation
+			for _, p := range operation.Parameters {
+				if p.Value.Example != nil && !p.Value.Required {
+					return nil, fmt.Errorf("%s: %s is optional and has an example, so Bruno and Postman would always send it", operation.OperationID, p.Value.Name)
+				}
+			}
 			for status, response := range operation.Responses.Map() {
 				for _, content := range response.Value.Content {
 					if err := s.close(content.Schema.Value); err != nil {

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/test/contract/openapi"
@@ -71,48 +69,6 @@ func TestCheckResponse(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
-	}
-}
-
-// TestGeneratorsReadTheDocument: OpenAPI Generator and ogen refuse a YAML alias, a client in
-// Python raises TypeError at a pattern beside the format of a date, and a client in Go does not
-// compile if one schema has the name of another's constructor. Bruno and Postman send each
-// parameter that has an example, also an optional one.
-func TestGeneratorsReadTheDocument(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../../../openapi.yaml")
-	kit.Must(t, err)
-	var document yaml.Node
-	kit.Must(t, yaml.Unmarshal(text, &document))
-	readable(t, &document)
-}
-
-func readable(t *testing.T, node *yaml.Node) {
-	t.Helper()
-	if node.Kind == yaml.AliasNode || node.Anchor != "" {
-		t.Errorf("line %d: an anchor or alias", node.Line)
-		return
-	}
-	var names []string
-	isDate, isOptional := false, false
-	for i, child := range node.Content {
-		readable(t, child)
-		if node.Kind == yaml.MappingNode && i%2 == 0 {
-			names = append(names, child.Value)
-			isDate = isDate || child.Value == "format" && strings.HasPrefix(node.Content[i+1].Value, "date")
-			isOptional = isOptional || child.Value == "required" && node.Content[i+1].Value == "false"
-		}
-	}
-	for _, name := range names {
-		if slices.Contains(names, "New"+name) {
-			t.Errorf("line %d: the schemas %s and New%s", node.Line, name, name)
-		}
-	}
-	if isDate && slices.Contains(names, "pattern") {
-		t.Errorf("line %d: a pattern beside the format of a date", node.Line)
-	}
-	if isOptional && slices.Contains(names, "in") && slices.Contains(names, "example") {
-		t.Errorf("line %d: an optional parameter with an example", node.Line)
 	}
 }
 
