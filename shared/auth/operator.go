@@ -154,15 +154,17 @@ func (r *Registry) transact(ctx context.Context, doing string, writes ...write) 
 	}), writes)
 }
 
-// update makes one conditional change, or returns unmet if the condition does not hold.
-func (r *Registry) update(ctx context.Context, doing string, in *dynamodb.UpdateItemInput, unmet error) error {
-	in.TableName = &r.table
+// update makes one change by itself, or returns its refusal.
+func (r *Registry) update(ctx context.Context, doing string, w write) error {
 	err := retryConflicts(ctx, doing, func() error {
-		_, err := r.db.UpdateItem(ctx, in)
+		_, err := r.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: w.Update.TableName, Key: w.Update.Key, UpdateExpression: w.Update.UpdateExpression, ConditionExpression: w.Update.ConditionExpression,
+			ExpressionAttributeNames: w.Update.ExpressionAttributeNames, ExpressionAttributeValues: w.Update.ExpressionAttributeValues,
+		})
 		return err
 	})
-	if _, failed := calls.ConditionFailed(err); failed {
-		return unmet
+	if row, failed := calls.ConditionFailed(err); failed {
+		return w.refusal(row)
 	}
 	return err
 }

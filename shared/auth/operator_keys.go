@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/calls"
@@ -96,10 +94,7 @@ func ownedBy(account ids.Account) (condition string, v values) {
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
 	owned, v := ownedBy(account)
 	v[":true"] = &types.AttributeValueMemberBOOL{Value: true}
-	return r.update(ctx, "disabling a key", &dynamodb.UpdateItemInput{
-		Key: keyAt(hash).attributes(), UpdateExpression: aws.String("SET disabled = :true"),
-		ConditionExpression: &owned, ExpressionAttributeValues: v,
-	}, ErrNoKey)
+	return r.update(ctx, "disabling a key", r.change(keyAt(hash), "SET disabled = :true", owned, v).refusing(ErrNoKey))
 }
 
 // SuspendKey sets or removes the mark that the key's account is suspended, or returns
@@ -108,22 +103,14 @@ func (r *Registry) SuspendKey(ctx context.Context, account ids.Account, hash ids
 	owned, v := ownedBy(account)
 	change, mark := suspension(suspended)
 	maps.Copy(v, mark)
-	return r.update(ctx, "marking a key", &dynamodb.UpdateItemInput{
-		Key: keyAt(hash).attributes(), UpdateExpression: &change,
-		ConditionExpression: &owned, ExpressionAttributeValues: v,
-	}, ErrNoKey)
+	return r.update(ctx, "marking a key", r.change(keyAt(hash), change, owned, v).refusing(ErrNoKey))
 }
 
 // SuspendAccount sets or removes the mark that no key of the account is made, or returns
 // ErrNoAccount. The account's keys have marks of their own, see SuspendKey. It may be repeated.
 func (r *Registry) SuspendAccount(ctx context.Context, id ids.Account, suspended bool) error {
-	at := accountAt(id)
 	change, v := suspension(suspended)
-	v[":pk"] = calls.Text(at.PK) // DynamoDB refuses an empty map of values
-	return r.update(ctx, "marking an account", &dynamodb.UpdateItemInput{
-		Key: at.attributes(), UpdateExpression: &change,
-		ConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: v,
-	}, ErrNoAccount)
+	return r.update(ctx, "marking an account", r.change(accountAt(id), change, "attribute_exists(pk)", v).refusing(ErrNoAccount))
 }
 
 // suspension is the change that sets or removes the mark of a suspended account, and its
@@ -132,7 +119,7 @@ func suspension(suspended bool) (change string, v values) {
 	if suspended {
 		return "SET suspended = :true", values{":true": &types.AttributeValueMemberBOOL{Value: true}}
 	}
-	return "REMOVE suspended", values{}
+	return "REMOVE suspended", nil // DynamoDB refuses an empty map
 }
 
 // EnableKey enables the key again. It returns ErrNoKey, or ErrWorkspaceDeleted if the

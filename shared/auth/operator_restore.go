@@ -181,25 +181,17 @@ var ErrNeedless = errors.New("the table does not need this repair any more")
 // there is no workspace. If the counter is too low, so is made, which is removed: the next
 // create counts the stored credentials instead.
 func (r *Registry) RaiseCounter(ctx context.Context, workspace ids.Workspace, provider string, next int64) error {
-	return r.update(ctx, "raising a counter", &dynamodb.UpdateItemInput{
-		Key:                      workspaceAt(workspace).attributes(),
-		UpdateExpression:         aws.String("SET #next.#provider = :next REMOVE made, made_bytes"),
-		ConditionExpression:      aws.String("attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)"),
-		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next": calls.Number(next),
-		},
-	}, nil)
+	raise := r.change(workspaceAt(workspace), "SET #next.#provider = :next REMOVE made, made_bytes",
+		"attribute_exists(pk) AND (attribute_not_exists(#next.#provider) OR #next.#provider < :next)", values{":next": calls.Number(next)})
+	raise.Update.ExpressionAttributeNames = map[string]string{"#next": "next", "#provider": provider}
+	return r.update(ctx, "raising a counter", raise.refusing(nil))
 }
 
 // ForgetMade removes made and made_bytes, because a restored number is too low. The next
 // create counts the stored credentials instead.
 func (r *Registry) ForgetMade(ctx context.Context, workspace ids.Workspace) error {
-	return r.update(ctx, "forgetting a number of credentials", &dynamodb.UpdateItemInput{
-		Key:                 workspaceAt(workspace).attributes(),
-		UpdateExpression:    aws.String("REMOVE made, made_bytes"),
-		ConditionExpression: aws.String("attribute_exists(made) OR attribute_exists(made_bytes)"),
-	}, ErrNeedless)
+	forget := r.change(workspaceAt(workspace), "REMOVE made, made_bytes", "attribute_exists(made) OR attribute_exists(made_bytes)", nil)
+	return r.update(ctx, "forgetting a number of credentials", forget.refusing(ErrNeedless))
 }
 
 // ClearDefault clears the account's default workspace if it is this one and this one is
