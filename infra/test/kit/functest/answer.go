@@ -101,8 +101,8 @@ func messages() map[int]string {
 // an error.
 func (a *Answer) checkEnvelope(t testing.TB) {
 	t.Helper()
-	if want := map[bool]string{true: "application/json"}[a.Body != ""]; a.Header["Content-Type"] != want {
-		t.Errorf("Content-Type %q, want %q", a.Header["Content-Type"], want)
+	if isJSON := a.Header["Content-Type"] == "application/json"; isJSON != (a.Body != "") {
+		t.Errorf("Content-Type %q of %q", a.Header["Content-Type"], a.Body)
 	}
 	if a.Status < http.StatusBadRequest {
 		return
