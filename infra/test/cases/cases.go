@@ -455,14 +455,18 @@ func (w *World) hold(a *Act, at Call, note func(Result)) (release func()) {
 	held, released, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		r, _ := w.run(a, nil, disturbance{before: func(ctx context.Context, c Call) {
-			if c.is(at) {
-				close(held)
-				select {
-				case <-released:
-				case <-ctx.Done():
-				}
+		r, _ := w.run(a, nil, disturbance{before: func(ctx context.Context, c Call) bool {
+			if !c.is(at) {
+				return true
 			}
+			close(held)
+			select {
+			case <-released:
+				return true
+			case <-ctx.Done():
+			case <-w.waited:
+			}
+			return false
 		}})
 		note(r)
 	}()

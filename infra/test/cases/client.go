@@ -90,8 +90,8 @@ type disturbance struct {
 	after  []Call
 
 	most int // the number of attempts for which there is time, 0 for any
-	// before is called before each call.
-	before func(context.Context, Call)
+	// before is called before each call. It returns false if the act's time is up.
+	before func(context.Context, Call) bool
 	// every is called with each call's number after its answer.
 	every func(int)
 	// delay is a pause before and after each call.
@@ -135,8 +135,8 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	if c.delay != nil {
 		sleep(r.Context(), c.delay(*a.call, false))
 	}
-	if c.before != nil {
-		c.before(r.Context(), *a.call)
+	if c.before != nil && !c.before(r.Context(), *a.call) {
+		c.life.end(context.DeadlineExceeded)
 	}
 	fault := c.faultOf(a)
 	if !c.beforeSending(r.Context(), a) {

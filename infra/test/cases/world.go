@@ -60,6 +60,7 @@ type World struct {
 
 	mu       sync.Mutex
 	skipped  time.Duration // by pauses on engines
+	waited   chan struct{} // closed on engines after the first pause, which is longer than a request
 	problems []string
 }
 
@@ -216,7 +217,7 @@ func onEngines(t *testing.T, s *scene) *World {
 	}
 	e.Config.Retryer = calls.Retryer
 	return &World{
-		t: t, scene: s, Versioning: s.versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
+		t: t, scene: s, waited: make(chan struct{}), Versioning: s.versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
 		Outputs: kit.Outputs{
 			Access: e.Tables.Access, Credentials: e.Tables.Credentials, Jobs: e.Tables.SyncJobs, Control: e.Tables.Control,
 			Files: shared.buckets[s.versioning], SealingKey: e.KeyARN,
@@ -262,7 +263,10 @@ func (w *World) Pause(ctx context.Context, d time.Duration) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.skipped += max(d, 0)
+	if w.skipped == 0 {
+		close(w.waited)
+	}
+	w.skipped += max(d, 1)
 	return ctx.Err()
 }
 
