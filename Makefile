@@ -167,12 +167,12 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 # The packages with cases. Each runs in one thread.
 CASES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^func TestCases' functions shared infra))))
 .PHONY: cases
-cases: go ## Play each act with each fault of its calls and beside others (ENGINES=1: on the engines too; HOURS=…: overlaps from other seeds; PLANTED=1: planted defects, ONLY=… of that name)
+cases: go ## Play each act with each fault of its calls and beside others (ENGINES=1: on the engines too, with the main faults; ENGINES=all: with each; HOURS=…: overlaps from other seeds; PLANTED=1: planted defects, ONLY=… of that name)
 ifdef PLANTED
 	@go run ./infra/test/planted $(if $(ONLY),-only "$(ONLY)")
 else
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestCases$$' $(CASES) \
-		-args $(if $(ENGINES),-engines) $(if $(HOURS),-night $(HOURS)h) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
+		-args $(if $(ENGINES),-engines $(if $(filter all,$(ENGINES)),all,main)) $(if $(HOURS),-night $(HOURS)h) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
 endif
 
 .PHONY: prove-dry-run

@@ -128,15 +128,13 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if isTooMany := c.arrives(r, &a); isTooMany {
-		c.life.end(context.DeadlineExceeded)
-		<-r.Context().Done()
-		return nil, r.Context().Err()
+		return c.timeIsUp(r)
 	}
 	if c.delay != nil {
 		sleep(r.Context(), c.delay(*a.call, false))
 	}
 	if c.before != nil && !c.before(r.Context(), *a.call) {
-		c.life.end(context.DeadlineExceeded)
+		return c.timeIsUp(r)
 	}
 	fault := c.faultOf(a)
 	if !c.beforeSending(r.Context(), a) {
@@ -156,6 +154,13 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	}
 	c.answered(r.Context(), a)
 	return response, err
+}
+
+// timeIsUp ends the act.
+func (c *client) timeIsUp(r *http.Request) (*http.Response, error) {
+	c.life.end(context.DeadlineExceeded)
+	<-r.Context().Done() // it ends a little later
+	return nil, r.Context().Err()
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -96,7 +96,7 @@ func (w *World) environment(client aws.HTTPClient, log *slog.Logger) *boot.Envir
 	return boot.NewEnvironment(config, log, func(name string) string { return names[name] })
 }
 
-var engines = flag.Bool("engines", false, "play each case on the real engines too, and compare")
+var engines = flag.String("engines", "", "play the cases on the real engines too, and compare: all, or main: faults only if they are main ones, once, and once for each kind of call")
 
 // scene is what the Worlds of a case have in common.
 type scene struct {
