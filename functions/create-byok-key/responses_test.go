@@ -145,7 +145,7 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// TestStoredRows asks while a row is unreadable. If such a row is the caller's own, that is a
+// TestStoredRows asks while a row is damaged. If such a row is the caller's own, that is a
 // fault of the service, and the log names the row.
 func TestStoredRows(t *testing.T) {
 	cases.OnModel(t, "", 0, func(w *cases.World) {
@@ -165,7 +165,7 @@ func TestStoredRows(t *testing.T) {
 			{"access", kit.Key("account#"+string(w.Tenant.ID), "account"), post(least + "}"), "account " + string(w.Tenant.ID)},
 			{"control", w.Rows(w.Outputs.Control).All(w.TB())[0], repeated, "answer to an idempotent request: unknown layout"},
 		} {
-			w.Unreadable(c.table, c.row, func() { ask("500", c.event, "stored "+c.text) })
+			w.Damaged(c.table, c.row, func() { ask("500", c.event, "stored "+c.text) })
 		}
 		// A row that names no account is nobody's.
 		for _, row := range []kit.Row{kit.Key("workspace#"+string(workspace), "workspace"), kit.Key("key#"+string(hash), "key")} {

@@ -78,13 +78,13 @@ func TestFiles(t *testing.T) {
 		kept(file, in(own).As(home.StandardKey(t, other)))
 		kept(file, deleteRequest("", file).As(home.StandardKey(t, other)))
 		row := kit.Key("workspace#"+own, "workspace")
-		w.Unreadable(w.Outputs.Access, row, func() {
+		w.Damaged(w.Outputs.Access, row, func() {
 			ask("500", in(own), "stored workspace "+own)
 			ask("404", in(own).As(stranger.Management), "stored workspace "+own)
 			ask("404", in(own).As(home.StandardKey(t, other)), "stored workspace "+own)
 		})
 		account := kit.Key("account#"+string(home.ID), "account")
-		w.Unreadable(w.Outputs.Access, account, func() { ask("500", deleteRequest("", file), "stored account "+string(home.ID)) })
+		w.Damaged(w.Outputs.Access, account, func() { ask("500", deleteRequest("", file), "stored account "+string(home.ID)) })
 	})
 }
 

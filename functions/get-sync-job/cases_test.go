@@ -212,7 +212,7 @@ func TestJobs(t *testing.T) {
 		ask("404", own.As(stranger.Management))
 		ask("401 management_key_required", own.As(w.Tenant.StandardKey(w.TB(), "")))
 		ask("401 management_key_required", readRequest("x").As(w.Tenant.StandardKey(w.TB(), "")))
-		w.Unreadable(w.Outputs.Jobs, kit.Key("job#"+finished), func() {
+		w.Damaged(w.Outputs.Jobs, kit.Key("job#"+finished), func() {
 			ask("500", readRequest(finished), "stored sync job "+finished)
 			ask("404", readRequest(finished).As(stranger.Management), "stored sync job "+finished)
 		})

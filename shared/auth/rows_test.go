@@ -122,7 +122,7 @@ func TestADamagedWorkspaceIsOutOfReach(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableRowIsNeitherAbsentNorChanged(t *testing.T) {
+func TestADamagedRowIsNeitherAbsentNorChanged(t *testing.T) {
 	f := newFixture(t)
 	ctx, key := t.Context(), f.newBoundKey()
 	refuse := func(name string, commands ...func() error) {

@@ -354,8 +354,8 @@ func (w *World) empty() {
 	}
 }
 
-// Unreadable calls ask while a row has a version that this program does not know.
-func (w *World) Unreadable(table string, key kit.Row, ask func()) {
+// Damaged calls ask while a row has a version that this program does not know.
+func (w *World) Damaged(table string, key kit.Row, ask func()) {
 	rows, t := w.Rows(table), w.TB()
 	defer rows.Put(t, rows.Get(t, key))
 	rows.Set(t, key, "v", kit.Number("9"))
