@@ -155,14 +155,10 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	if found.Damaged > 0 && !c.AllWorkspaces {
 		return fmt.Errorf("workspace %s: %w", c.Workspace, calls.ErrDamaged)
 	}
+	s.WarnOfSize(ctx, found.Credentials)
 	listed := slices.DeleteFunc(found.Credentials, func(v byok.Credential) bool {
 		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State
 	})
-	holding := map[ids.Workspace]int{}
-	for _, v := range found.Credentials {
-		holding[v.Workspace]++
-	}
-	s.WarnOfSize(ctx, holding)
 	if !c.AllWorkspaces {
 		return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 	}

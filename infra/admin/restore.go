@@ -10,7 +10,7 @@ import (
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/ids"
+	"signalbox.dev/shared/byok"
 )
 
 type restoreCommands struct {
@@ -41,11 +41,8 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	holding := map[ids.Workspace]int{}
-	for _, p := range live.Placements {
-		holding[p.Workspace]++
-	}
-	found := acts.Inspect(live, s.now(), s.RefusedByRouters(ctx, holding))
+	stored := each(live.Placements, func(p byok.Surveyed) byok.Credential { return p.Credential })
+	found := acts.Inspect(live, s.now(), s.RefusedByRouters(ctx, stored))
 	if err := output.List(s.out, each(found, viewFinding), "kind", "id", "problem", "by", "remedy", "account"); err != nil {
 		return err
 	}

@@ -72,17 +72,21 @@ func (s *Stack) Look(ctx context.Context, account ids.Account, workspace ids.Wor
 	return found, nil
 }
 
-// WarnOfSize warns of workspaces that a router refuses; holding has the number of credentials.
-func (s *Stack) WarnOfSize(ctx context.Context, holding map[ids.Workspace]int) {
-	for _, w := range s.RefusedByRouters(ctx, holding) {
+// WarnOfSize warns of workspaces that a router refuses; stored are all of their credentials.
+func (s *Stack) WarnOfSize(ctx context.Context, stored []byok.Credential) {
+	for _, w := range s.RefusedByRouters(ctx, stored) {
 		s.Warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
 	}
 }
 
 // RefusedByRouters returns the workspaces that a router refuses because their credentials take
-// too much; holding has the number of credentials. It asks only for those that may. If the
+// too much; stored are all of them. It asks only for those that may. If the
 // answer is missing, it warns.
-func (s *Stack) RefusedByRouters(ctx context.Context, holding map[ids.Workspace]int) (refused []ids.Workspace) {
+func (s *Stack) RefusedByRouters(ctx context.Context, stored []byok.Credential) (refused []ids.Workspace) {
+	holding := map[ids.Workspace]int{}
+	for _, c := range stored {
+		holding[c.Workspace]++
+	}
 	for w, credentials := range Sorted(holding) {
 		if credentials <= byok.AlwaysReadable {
 			continue

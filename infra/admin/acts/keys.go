@@ -30,7 +30,7 @@ func (s *Stack) ReplaceKey(ctx context.Context, key auth.SurveyedKey, old ids.Ke
 		switch added := Count(lists.Changed, "allow-list") + " changed"; {
 		case err != nil:
 			return OrRepeat(ctx, err, added)
-		case len(lists.passed) > 0 || lists.damaged:
+		case len(lists.passed) > 0 || lists.found.Damaged > 0:
 			return Findings(added + ", and not every credential could be: see the warnings")
 		}
 		return nil
@@ -63,9 +63,8 @@ func (s *Stack) DeleteKey(ctx context.Context, key auth.SurveyedKey) error {
 type Lists struct {
 	Listed  int // lists that have the key
 	Changed int
-	passed  []string              // credentials whose list would be empty or too long
-	damaged bool                  // some credentials are
-	holding map[ids.Workspace]int // the number of credentials
+	passed  []string // credentials whose list would be empty or too long
+	found   Looked   // the account's credentials
 }
 
 // relistAttempts bounds how often relist reads the lists again that somebody else changed.
@@ -77,7 +76,7 @@ func (s *Stack) relist(ctx context.Context, account ids.Account, hash ids.KeyHas
 	changed := 0
 	for range relistAttempts {
 		var next Lists
-		if next, err = s.relistOnce(ctx, account, hash, change); next.holding != nil { // the lists were read
+		if next, err = s.relistOnce(ctx, account, hash, change); next.found.Where != "" { // the lists were read
 			r = next
 		}
 		changed += next.Changed
@@ -87,7 +86,7 @@ func (s *Stack) relist(ctx context.Context, account ids.Account, hash ids.KeyHas
 	}
 	r.Changed = changed
 	if changed > 0 {
-		s.WarnOfSize(ctx, r.holding)
+		s.WarnOfSize(ctx, r.found.Credentials)
 	}
 	return r, err
 }
@@ -100,9 +99,8 @@ func (s *Stack) relistOnce(ctx context.Context, account ids.Account, hash ids.Ke
 	if err != nil {
 		return r, err
 	}
-	r.damaged, r.holding = found.Damaged > 0, map[ids.Workspace]int{}
+	r.found = found
 	for _, c := range found.Credentials {
-		r.holding[c.Workspace]++
 		if !slices.Contains(c.AllowedAPIKeyHashes, hash) {
 			continue
 		}
@@ -138,7 +136,7 @@ func (s *Stack) Unlist(ctx context.Context, key auth.SurveyedKey) (changed int, 
 	switch {
 	case err != nil:
 		err = OrRepeat(ctx, err, "the key is refused, but may still be in allow-lists")
-	case lists.damaged:
+	case lists.found.Damaged > 0:
 		err = Findings("the key is refused, but may still be in the list of a damaged credential: see the warnings, mend it, then repeat the command")
 	}
 	return lists.Changed, err
