@@ -14,8 +14,8 @@ import (
 
 // The tables' ceiling is for all accounts, so a budget bounds the read units that each
 // account's requests consume. A read is paid for before it begins, with what the workspace's
-// last read cost, and the charge is corrected after it. A read that must wait is paid for when it
-// begins to wait, and has its turn: else a workspace could keep another one of its account out.
+// last read cost, and the charge is corrected after it. A read that must wait reserves nothing:
+// while an account exceeds its budget, its large workspaces yield to its small ones.
 
 const (
 	// unitTime is the time in which an account's budget grows by one read unit: it has
@@ -42,7 +42,7 @@ type charge struct {
 	cost      time.Duration
 }
 
-// pay charges the account for a read of the workspace, and returns how long the read must
+// pay charges the account for a read of the workspace, or returns how long the read must
 // wait.
 func (b *budget) pay(w ownedWorkspace) (charge, time.Duration) {
 	b.mu.Lock()
@@ -53,18 +53,11 @@ func (b *budget) pay(w ownedWorkspace) (charge, time.Duration) {
 		spent = now
 	}
 	spent = spent.Add(cost)
-	b.spent.set(w.account, spent)
-	return charge{b, w, cost}, max(0, spent.Sub(now)-burst)
-}
-
-// refund gives back what was paid for a read that nobody waits for any more.
-func (c charge) refund() {
-	if c.budget == nil {
-		return
+	if wait := spent.Sub(now) - burst; wait > 0 {
+		return charge{}, wait
 	}
-	c.budget.mu.Lock()
-	defer c.budget.mu.Unlock()
-	c.budget.spent.set(c.workspace.account, c.budget.spent[c.workspace.account].Add(-c.cost))
+	b.spent.set(w.account, spent)
+	return charge{b, w, cost}, 0
 }
 
 // correct replaces the charge by the read units that the read consumed.

@@ -49,7 +49,7 @@ type slots chan struct{}
 type paced[K comparable, V any] struct {
 	slots slots
 	read  func(context.Context, K, charge) (V, error) // a free read ignores the charge, see budget.go
-	// pay pays for a read, and returns how long the read must wait.
+	// pay pays for a read, or returns how long the read must wait.
 	pay func(K) (charge, time.Duration)
 
 	mu  sync.Mutex
@@ -62,8 +62,7 @@ type series[V any] struct {
 	last         *flight[V] // the zero flight before the first read
 	next         *flight[V] // nil if no request waits
 	isQueued     bool       // next waits for a slot
-	paid         charge     // of the next read, which waits for its turn
-	delayedUntil time.Time  // that turn
+	delayedUntil time.Time  // the next read cannot be paid before
 }
 
 // flight is one read. Its result is set once done is closed.
@@ -188,27 +187,22 @@ func (p *paced[K, V]) run(k K, s *series[V]) {
 }
 
 // begin returns the read that begins now. There is none if nobody waits for it any more, or if
-// it was paid just now and its turn is later.
+// it cannot be paid yet.
 func (p *paced[K, V]) begin(k K, s *series[V]) (*flight[V], charge) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.isQueued = false
 	f := s.next
-	paid := s.paid
-	s.paid = charge{}
 	if f.requests == 0 {
-		paid.refund()
 		s.next = nil
 		p.proceed(k, s)
 		return nil, charge{}
 	}
-	if paid == (charge{}) {
-		var wait time.Duration
-		if paid, wait = p.pay(k); wait > 0 {
-			s.paid, s.delayedUntil = paid, time.Now().Add(wait)
-			time.AfterFunc(wait, func() { p.resume(k, s) })
-			return nil, charge{}
-		}
+	paid, wait := p.pay(k)
+	if wait > 0 {
+		s.delayedUntil = time.Now().Add(wait)
+		time.AfterFunc(wait, func() { p.resume(k, s) })
+		return nil, charge{}
 	}
 	f.begun = time.Now()
 	s.last, s.next = f, nil

@@ -114,7 +114,11 @@ func TestAnAccountHasABudget(t *testing.T) {
 			group.Go(func() {
 				for time.Now().Before(end) {
 					began := time.Now()
-					if _, err := shared.get(t.Context(), of); err != nil || of.account == "small" && time.Since(began) > time.Millisecond {
+					_, err := shared.get(t.Context(), of)
+					if of.account == "large" && errors.Is(err, errBusy) {
+						continue // its other workspace had the budget for two seconds
+					}
+					if err != nil || of.account == "small" && time.Since(began) > time.Millisecond {
 						t.Errorf("%s: %v after %v", of.account, err, time.Since(began))
 					}
 				}
@@ -127,30 +131,6 @@ func TestAnAccountHasABudget(t *testing.T) {
 		}
 		if n := used["small"]; n < 1000*seconds {
 			t.Errorf("the other account made %d reads", n)
-		}
-	})
-}
-
-// A read that nobody waits for any more is not made, and costs nothing.
-func TestAnUnreadReadIsRefunded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, reads := newBudget(), 0
-		shared := newPaidPaced(make(slots, mostReads), func(_ context.Context, _ ownedWorkspace, paid charge) (string, error) {
-			reads++
-			paid.correct(5000)
-			return "", nil
-		}, b.pay)
-		began, of := time.Now(), ownedWorkspace{"large", "w"}
-		if _, err := shared.get(t.Context(), of); err != nil {
-			t.Error(err)
-		}
-		if _, err := shared.get(t.Context(), of); !errors.Is(err, errBusy) {
-			t.Errorf("a read beyond the budget: %v", err)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if spent := b.spent["large"].Sub(began); reads != 1 || spent != 5*time.Second {
-			t.Errorf("%d reads, %v of the budget", reads, spent)
 		}
 	})
 }
