@@ -19,9 +19,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -61,8 +58,13 @@ func run(ctx context.Context, only string) error {
 		return fmt.Errorf("no defect has %q in its name", only)
 	}
 	var missed []error
-	for _, folder := range folders(tried) {
-		if out, err := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=^TestCases$", "./"+folder).CombinedOutput(); err != nil { //nolint:gosec // our own
+	sound := map[string]bool{}
+	for _, d := range tried {
+		if sound[d.cases] {
+			continue
+		}
+		sound[d.cases] = true
+		if out, err := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=^TestCases$", "./"+d.cases).CombinedOutput(); err != nil { //nolint:gosec // our own
 			return fmt.Errorf("without a defect: %w\n%s", err, out)
 		}
 	}
@@ -75,15 +77,6 @@ func run(ctx context.Context, only string) error {
 		fmt.Printf("%-60s %-26s %s\n", d.name, d.cases, found)
 	}
 	return errors.Join(missed...)
-}
-
-// folders are the packages with the cases of the defects.
-func folders(defects []defect) (all []string) {
-	for _, d := range defects {
-		all = append(all, d.cases)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // defect is a changed file.
@@ -113,74 +106,54 @@ func read(list string) (defects []defect, err error) {
 }
 
 // change is a run of lines that begin with "-", and the run after it that begins with "+".
-var change = regexp.MustCompile(`(?m)((?:^-.*\n?)+)((?:^\+.*\n?)*)`)
+var (
+	change = regexp.MustCompile(`(?m)((?:^-.*\n?)+)((?:^\+.*\n?)*)`)
+	sign   = regexp.MustCompile(`(?m)^[-+]`)
+)
 
-// plant makes the changes to the function.
+// plant makes the changes to the function, or to the method, written as Type.Method.
 func (d *defect) plant(folder, function, changes string) error {
-	at, err := locate(folder, function)
+	receiver, name, isMethod := strings.Cut(function, ".")
+	if receiver = `\(\w+ \*?` + receiver + `\) `; !isMethod {
+		receiver, name = "", function
+	}
+	declared := regexp.MustCompile(`(?ms)^func ` + receiver + name + `[(\[](?-s:.*\}$|(?s:.*?)^\}$)`)
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
 		return err
 	}
-	source, err := os.ReadFile(at.file)
-	if err != nil {
-		return err
+	for _, file := range files {
+		source, err := os.ReadFile(file) //nolint:gosec // a file of ours
+		if err != nil {
+			return err
+		}
+		if at := declared.FindIndex(source); at != nil && !strings.HasSuffix(file, "_test.go") {
+			body, err := changed(string(source[at[0]:at[1]]), changes)
+			d.file, d.code = file, string(source[:at[0]])+body+string(source[at[1]:])
+			return err
+		}
 	}
+	return fmt.Errorf("%s has no function %s", folder, function)
+}
+
+// changed makes the changes.
+func changed(body, changes string) (string, error) {
 	all := change.FindAllStringSubmatch(changes, -1)
 	if len(all) == 0 {
-		return errors.New("it changes nothing")
+		return "", errors.New("it changes nothing")
 	}
-	body, unsigned := string(source[at.from:at.to]), regexp.MustCompile(`(?m)^[-+]`)
 	for _, c := range all {
-		was := strings.Fields(unsigned.ReplaceAllString(c[1], ""))
+		was := strings.Fields(sign.ReplaceAllString(c[1], ""))
 		for i := range was {
 			was[i] = regexp.QuoteMeta(was[i])
 		}
 		found := regexp.MustCompile(strings.Join(was, `\s*`)).FindAllStringIndex(body, -1)
 		if len(found) != 1 {
-			return fmt.Errorf("%s has this %d times:\n%s", function, len(found), c[1])
+			return "", fmt.Errorf("the function has this %d times:\n%s", len(found), c[1])
 		}
-		body = body[:found[0][0]] + strings.TrimSpace(unsigned.ReplaceAllString(c[2], "")) + body[found[0][1]:]
+		body = body[:found[0][0]] + strings.TrimSpace(sign.ReplaceAllString(c[2], "")) + body[found[0][1]:]
 	}
-	d.file, d.code = at.file, string(source[:at.from])+body+string(source[at.to:])
-	return nil
-}
-
-// span is a part of a file, in bytes.
-type span struct {
-	file     string
-	from, to int
-}
-
-// locate finds a function, or a method as Type.Method, in the package's folder.
-func locate(folder, function string) (span, error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		return span{}, err
-	}
-	for _, file := range files {
-		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return span{}, err
-		}
-		for _, declared := range parsed.Decls {
-			if f, ok := declared.(*ast.FuncDecl); ok && !strings.HasSuffix(file, "_test.go") && fullName(f) == function {
-				return span{file, set.Position(f.Pos()).Offset, set.Position(f.End()).Offset}, nil
-			}
-		}
-	}
-	return span{}, fmt.Errorf("%s has no function %s", folder, function)
-}
-
-func fullName(f *ast.FuncDecl) string {
-	if f.Recv == nil {
-		return f.Name.Name
-	}
-	receiver := f.Recv.List[0].Type
-	if pointer, ok := receiver.(*ast.StarExpr); ok {
-		receiver = pointer.X
-	}
-	return fmt.Sprint(receiver) + "." + f.Name.Name
+	return body, nil
 }
 
 // sentence is a failed verdict with what it shows. Counts and deadlines do not count, and an
