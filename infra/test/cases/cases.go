@@ -314,7 +314,7 @@ func (p *player) play() {
 }
 
 // judge gives a verdict: on the model, or in both worlds.
-func (p *player) judge(v verdict) seen {
+func (p *player) judge(v verdict) {
 	p.verdicts++
 	got := p.once(v, false)
 	if p.verdicts == 1 {
@@ -347,7 +347,6 @@ func (p *player) judge(v verdict) seen {
 		}
 		p.t.Errorf("%s:\n  %s", v.name, strings.Join(got.problems, "\n  "))
 	}
-	return got
 }
 
 // once gives a verdict in a new World.
