@@ -96,6 +96,7 @@ func liveFor(account ids.Account) values {
 	return values{":account": calls.Text(string(account)), ":v": calls.Number(itemVersion)}
 }
 
+// refusingUnlessLive returns the write of a workspace with the reason why it is not live.
 func (w write) refusingUnlessLive(account ids.Account) write {
 	w.refusal = func(row map[string]types.AttributeValue) error { return whyNotLive(row, account) }
 	return w
