@@ -3,7 +3,6 @@ package syncjobs_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,6 @@ type fixture struct {
 	*testing.T
 	writer  *syncjobs.Writer
 	store   *syncjobs.Store
-	lister  *syncjobs.Lister
 	db      *dynamodb.Client
 	table   string
 	faults  *faults.Transport
@@ -41,7 +39,7 @@ func newFixture(t *testing.T) *fixture {
 	engines.Config.HTTPClient = f.faults
 	f.db = dynamodb.NewFromConfig(engines.Config)
 	f.writer = syncjobs.NewWriter(f.db, f.table).At(func() time.Time { return f.clock })
-	f.store, f.lister = syncjobs.NewStore(f.db, f.table), syncjobs.NewLister(f.db, f.table)
+	f.store = syncjobs.NewStore(f.db, f.table)
 	return f
 }
 
@@ -149,39 +147,11 @@ func TestFieldsOfAnotherStateAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestJobsAreListed(t *testing.T) {
-	f, other := newFixture(t), newFixture(t)
-	foreign := other.newJob()
-	list := func() []syncjobs.Listed {
-		t.Helper()
-		jobs, err := f.lister.List(t.Context(), f.account)
-		kit.Must(t, err)
-		return jobs
-	}
-	if got := list(); len(got) != 0 {
-		t.Errorf("an account without jobs has %+v", got)
-	}
-	first := f.newJob()
-	f.clock = f.clock.Add(time.Second)
-	second := f.newJob()
-	kit.Must(t, f.writer.Start(t.Context(), f.account, first))
-	if diff := cmp.Diff([]syncjobs.Listed{{Job: f.read(second), Account: f.account}, {Job: f.read(first), Account: f.account}}, list()); diff != "" {
-		t.Errorf("jobs (-want +got):\n%s", diff)
-	}
-	all, err := f.lister.List(t.Context(), "")
-	for id, account := range map[ids.Job]ids.Account{first: f.account, foreign: other.account} {
-		if !slices.ContainsFunc(all, func(j syncjobs.Listed) bool { return j.ID == id && j.Account == account }) {
-			t.Errorf("the list of all accounts lacks %s, %v", id, err)
-		}
-	}
-	for attribute, value := range map[string]types.AttributeValue{"status": kit.Text("paused"), "v": kit.Text("one")} {
-		f.put(second, attribute, value)
-		if got := list(); len(got) != 2 || got[1].ID != second || got[1].Damage == nil || got[0].Damage != nil {
-			t.Errorf("with a bad %s: %+v", attribute, got)
-		}
-	}
+// The tests of the operator's command list jobs of each kind.
+func TestAListThatFailsIsAnError(t *testing.T) {
+	f := newFixture(t)
 	f.faults.Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
-	if jobs, err := f.lister.List(t.Context(), f.account); err == nil {
+	if jobs, err := syncjobs.NewLister(f.db, f.table).List(t.Context(), f.account); err == nil {
 		t.Errorf("with DynamoDB out of reach: %+v", jobs)
 	}
 }
