@@ -41,11 +41,11 @@ const enabled, suspended = "Enabled", "Suspended"
 
 // storedFile stores a file, and others with names that begin like its name. Each "w" writes a
 // version, each "m" adds a delete marker. It returns what is stored.
-func storedFile(w *cases.World, history string) cases.Stored {
-	return cases.Prepared(w, func() cases.Stored { return storeFile(w, history) })
+func storedFile(w *cases.World, history string) kit.Objects {
+	return cases.Prepared(w, func() kit.Objects { return storeFile(w, history) })
 }
 
-func storeFile(w *cases.World, history string) cases.Stored {
+func storeFile(w *cases.World, history string) kit.Objects {
 	t, bucket, key := w.TB(), w.Bucket(), func(f ids.File) string { return files.Key(w.Tenant.Workspace, f) }
 	for i, step := range history {
 		if step == 'm' {
@@ -100,7 +100,7 @@ func after(pauses ...time.Duration) func(*cases.Request) {
 
 // judgeFile judges the results of deletions, and what is left of the file. never means that no
 // request may reach it.
-func judgeFile(w *cases.World, history string, first cases.Stored, never bool) func([]cases.Done) {
+func judgeFile(w *cases.World, history string, first kit.Objects, never bool) func([]cases.Done) {
 	versions := strings.Count(history, "w")
 	return func(done []cases.Done) {
 		now, deleted, others := w.File(file), 0, false

@@ -75,8 +75,8 @@ func (w *World) Clone() *World {
 	return &c
 }
 
-// Changes describes each item and object, in JSON, that an earlier clone lacks or has otherwise, and
-// the keys of those that it has alone. They have no order.
+// Changes describes each item and object, in JSON, that an earlier clone lacks or has otherwise,
+// the keys of those that it has alone, and changed uploads. They have no order.
 func (w *World) Changes(since *World) (all []string) {
 	note := func(what ...any) {
 		text, err := json.Marshal(what)
@@ -108,10 +108,8 @@ func (w *World) Changes(since *World) (all []string) {
 			note(key)
 		}
 	}
-	for u := range since.bucket.uploads {
-		if !w.bucket.uploads[u] {
-			note(u.key, u.id)
-		}
+	if !maps.Equal(w.bucket.uploads, since.bucket.uploads) {
+		note(fmt.Sprint(w.bucket.uploads)) // in the order of its keys
 	}
 	return all
 }

@@ -113,7 +113,6 @@ type Done struct {
 type Case struct {
 	Name       string
 	Versioning string // of the bucket: "", "Enabled" or "Suspended"
-	Page       int    // how many versions S3 lists at once; 0 means as many as are asked for
 	// ModelOnly is the reason why the engines do not play the case.
 	ModelOnly string
 	Set       func(*World) Play
@@ -270,7 +269,7 @@ func (s Suite) Play(t *testing.T) {
 			return
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			(&player{t: t, Case: c, tried: tried, asides: map[string]plan{}, scene: &scene{c.Versioning, c.Page, map[int]stage{}}}).play()
+			(&player{t: t, Case: c, tried: tried, asides: map[string]plan{}, scene: &scene{c.Versioning, 0, map[int]stage{}}}).play()
 		})
 	}
 	for _, o := range s.Overlaps {
@@ -444,8 +443,6 @@ func (p *player) aside(b Beside) plan {
 	return p.asides[b.Act.Name]
 }
 
-func (p *player) alone(b Beside) string { return p.aside(b).result }
-
 // lastOf is the last call of an act beside.
 func (p *player) lastOf(b Beside) Call {
 	calls := p.aside(b).calls
@@ -507,7 +504,7 @@ func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result
 		case !last:
 			want = append(want, then)
 		}
-		if ends := append(slices.Clone(b.Ends), p.alone(b)); !slices.Contains(ends, done[0].Result.Text) {
+		if ends := append(slices.Clone(b.Ends), p.aside(b).result); !slices.Contains(ends, done[0].Result.Text) {
 			w.Broken("result", "%s ends in %q, want %q: %v", b.Act.Name, done[0].Result.Text, ends, done[0].Result.Shown)
 		}
 	}

@@ -98,23 +98,6 @@ type disturbance struct {
 	delay func(c Call, answer bool) time.Duration
 }
 
-func (d *disturbance) String() string {
-	var text []string
-	if d.frozen {
-		text = append(text, "all connections are lost")
-	}
-	if d.fault != nil {
-		text = append(text, d.at.String()+" "+d.fault.Name)
-		if d.each {
-			text = append(text, "each time")
-		}
-	}
-	if d.beside != nil {
-		text = append(text, fmt.Sprintf("round %d after %v", d.round, d.after))
-	}
-	return strings.Join(text, " ")
-}
-
 // Do implements aws.HTTPClient.
 func (c *client) Do(r *http.Request) (*http.Response, error) {
 	if _, ok := r.Context().Deadline(); !ok {

@@ -73,9 +73,6 @@ const (
 // Applied reports whether AWS has applied the call that met the fault.
 func (f *Fault) Applied() bool { return f.is(applied) }
 
-// Late reports whether AWS applies the call after its client has given up.
-func (f *Fault) Late() bool { return f.is(appliedLate) }
-
 // Recovers reports whether a repeated call gets its answer.
 func (f *Fault) Recovers() bool { return f.is(recovers) }
 

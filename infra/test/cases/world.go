@@ -365,15 +365,7 @@ func (w *World) Damaged(table string, key kit.Row, ask func()) {
 // Stranger makes another account.
 func (w *World) Stranger() kit.Tenant { return kit.NewTenant(w.TB(), w.Registry) }
 
-// Stored is a file as it is stored.
-type Stored struct {
-	Left     int   // versions and delete markers
-	Visible  int64 // bytes that a plain GET returns; 0 if it finds nothing
-	Siblings int   // versions and markers of files whose names begin like its own
-}
-
 // File looks at a file of the tenant's workspace.
-func (w *World) File(f ids.File) Stored {
-	o := w.Bucket().Look(w.TB(), files.Key(w.Tenant.Workspace, f))
-	return Stored{o.Left, o.Visible, o.Siblings}
+func (w *World) File(f ids.File) kit.Objects {
+	return w.Bucket().Look(w.TB(), files.Key(w.Tenant.Workspace, f))
 }
