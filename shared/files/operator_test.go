@@ -6,10 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/files"
@@ -28,30 +24,6 @@ func (s *fixture) versions() map[ids.File]files.Stored {
 		found[f.ID] = f
 	}
 	return found
-}
-
-func TestUploadedFilesAreListed(t *testing.T) {
-	s := newFixture(t, off)
-	m := s.manager()
-	for _, f := range []ids.File{"file_b", "file_a"} {
-		kit.Must(t, m.Upload(t.Context(), s.workspace, f, strings.NewReader(string(f)+"!"), "text/plain"))
-	}
-	stored, err := s.head("file_a")
-	if err != nil || aws.ToString(stored.ContentType) != "text/plain" {
-		t.Errorf("stored as %+v, %v", stored, err)
-	}
-	if err := m.Upload(t.Context(), s.workspace, "file_a", strings.NewReader("other"), "text/plain"); !errors.Is(err, files.ErrExists) {
-		t.Errorf("uploading it again: %v, want ErrExists", err)
-	}
-	got, err := m.List(t.Context(), s.workspace)
-	kit.Must(t, err)
-	want := []files.File{{ID: "file_a", Bytes: 7}, {ID: "file_b", Bytes: 7}}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(files.File{}, "StoredAt")); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
-	if none, err := m.List(t.Context(), ids.New[ids.Workspace]()); err != nil || len(none) != 0 {
-		t.Errorf("an unknown workspace has %v, %v", none, err)
-	}
 }
 
 func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {

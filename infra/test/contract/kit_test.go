@@ -87,10 +87,10 @@ func secrets(r request) []string {
 }
 
 // atOnce sends n requests at the same instant and counts their statuses.
-func atOnce(t *testing.T, n int, nth func(i int) request) (responses []response, statuses map[int]int) {
+func atOnce(t *testing.T, n int, nth func(i int) request) map[int]int {
 	t.Helper()
 	requests, errs := make([]request, n), make([]error, n)
-	responses, statuses = make([]response, n), map[int]int{}
+	responses, statuses := make([]response, n), map[int]int{}
 	start := make(chan struct{})
 	var done sync.WaitGroup
 	for i := range n {
@@ -107,7 +107,7 @@ func atOnce(t *testing.T, n int, nth func(i int) request) (responses []response,
 		checkEnvelope(t, requests[i], r)
 		statuses[r.Status]++
 	}
-	return responses, statuses
+	return statuses
 }
 
 // indistinguishable fails the test unless the two responses are the same bytes,

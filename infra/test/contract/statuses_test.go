@@ -46,7 +46,7 @@ func TestEveryStatus(t *testing.T) {
 					if the.burst > 200 {
 						t.Skipf("DeleteBurst is %d: too many requests would be needed", the.burst)
 					}
-					if _, statuses := atOnce(t, the.burst+20, func(int) request { return r }); statuses[status] == 0 {
+					if statuses := atOnce(t, the.burst+20, func(int) request { return r }); statuses[status] == 0 {
 						t.Errorf("none of %v was refused", statuses)
 					}
 					return
@@ -144,7 +144,7 @@ func TestOtherParameters(t *testing.T) {
 		ask(o.id+" 500", o.unknown().As(n.management), 500)
 	}
 	// Far more at once than twenty a second.
-	_, statuses := atOnce(t, 200, func(int) request { return get(unknownJob).As(n.management).At(s.client) })
+	statuses := atOnce(t, 200, func(int) request { return get(unknownJob).As(n.management).At(s.client) })
 	if statuses[http.StatusTooManyRequests] == 0 {
 		t.Errorf("the gateway never refused: %v", statuses)
 	}
