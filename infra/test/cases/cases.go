@@ -1,8 +1,8 @@
 // Package cases plays a request to a function, or a command of the operator, with each fault of
 // each of its calls to AWS, and beside other acts. Only tests import it.
 //
-// A Case (this file) stores rows and files, and returns an Act and those beside it. The act is
-// run once to learn its calls. Then it is run again, each time in a new World (world.go) and
+// A Case (this file) stores rows and files, once for all its Worlds (Prepared), and returns an Act
+// and those beside it. The act is run once to learn its calls. Then it is run again, each time in a new World (world.go) and
 // with one disturbance (client.go):
 //
 //   - each fault of the menu (menu.go) at a call, once and each time. The whole menu is tried
@@ -12,7 +12,7 @@
 //
 // What a fault must end in is said: by the menu, and by the act where it knows better. Each
 // verdict judges the result, the log line, the audit line and what is stored. Then the act is
-// repeated without a fault, and must finish. The calls, and the chain of calls that wait for each
+// repeated without a fault, and must finish; unless it has ended as without one, and left the same. The calls, and the chain of calls that wait for each
 // other (round trips), are compared with the promised ones.
 //
 // The World is a model of AWS in virtual time (testing/synctest): no machine decides and waiting
