@@ -2,8 +2,8 @@
 // each of its calls to AWS, and beside other acts. Only tests import it.
 //
 // A Case (this file) stores rows and files, once for all its Worlds (Prepared), and returns an Act
-// and those beside it. The act is run once to learn its calls. Then it is run again, each time in a new World (world.go) and
-// with one disturbance (client.go):
+// and those beside it. The act is run once to learn its calls. Then it is run again, each time in a
+// new World (world.go) and with one disturbance (client.go):
 //
 //   - each fault of the menu (menu.go) at a call, once and each time. The whole menu is tried
 //     once for each kind of call, the main faults at every call;
@@ -11,15 +11,15 @@
 //   - for an act that waits, a request held before its last write until after each call.
 //
 // What a fault must end in is said: by the menu, and by the act where it knows better. Each
-// verdict judges the result, the log line, the audit line and what is stored. Then the act is
-// repeated without a fault, and must finish; unless it has ended as without one, and left the same. The calls, and the chain of calls that wait for each
-// other (round trips), are compared with the promised ones.
+// verdict judges the result, the log line, the audit line and what is stored. An act that did not
+// end like the one without a fault, or left something else, is then repeated without a fault, and
+// must finish. The calls, and the chain of calls that wait for each other (round trips), are
+// compared with the promised ones.
 //
 // The World is a model of AWS in virtual time (testing/synctest): no machine decides and waiting
-// costs nothing. With -engines=all each verdict is given twice, on the model and on the real
-// engines; with -engines=main those with another fault than a main one, and those of a kind of call
-// that has met it, are given on the model alone. The test fails where the two worlds differ: in the
-// result, in what is stored, in the calls, or in the set of cases.
+// costs nothing. With -engines=all each verdict is given on the real engines too; with -engines=main
+// only those without a fault, beside another act, or with a main fault, once for each kind of call.
+// The test fails where the two worlds differ: in the result, in what is stored or in the calls.
 //
 // An Overlap (overlap.go) runs acts side by side, with delays from a seed.
 package cases
