@@ -420,6 +420,9 @@ func TestNames(t *testing.T) {
 		if _, ok := keys[1:].read(name); ok {
 			t.Error("another key verifies it")
 		}
+		if keys.sign(signed) == name {
+			t.Error("equal requests have one name, and so one reading")
+		}
 		for i := range name { // each character counts
 			other := []byte(name)
 			other[i] ^= 1

@@ -28,7 +28,7 @@ type ticket struct {
 	Model  string      `json:"m"`
 	UserID []byte      `json:"u"` // any that a header can carry
 	Steps  []stepID    `json:"s"`
-	Random [6]byte     `json:"r"` // equal requests have different names
+	Random [6]byte     `json:"r"` // equal requests have different names, so each keeps its reading
 }
 
 // stepID identifies a step among those of one plan.
