@@ -364,6 +364,13 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
+	// The table's name confirms; confirm.txt has the question.
+	r.change = func(a *app) { a.terminal, a.interactive = true, true }
+	if got := r.feed(r.engines.Tables.Access+"\n", "restore", "repair", "--before", r.old); got.code != exit.Uncertain || cmp.Equal(before, r.contents()) {
+		t.Errorf("a confirmed repair: exit code %d, %s", got.code, got.stderr)
+	}
+	r.change = nil
+	r.reset()
 	r.table(r.old).Delete(t, workspace)
 	r.describing("1700000000", "1700000001")
 	r.want(exit.Uncertain, r.repairArgs("--incomplete")...)
