@@ -54,10 +54,6 @@ run: first $(wildcard $(BUILD)/admin) ## Serve the API on localhost:3000 (PORT=�
 sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
-.PHONY: docs
-docs: packages ## Write the reference page into .build/docs, for any web host (SERVER=https://api.example.com/api/v1)
-	@go run ./infra/local/cmd/docs -to "$(CURDIR)/$(BUILD)/docs" -server "$(SERVER)"
-
 .PHONY: reset
 reset: ## Remove everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi

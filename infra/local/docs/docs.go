@@ -9,30 +9,19 @@
 package docs
 
 import (
-	"bytes"
 	"context"
-	_ "embed" // of the page
 	"encoding/json"
 	"errors"
-	"fmt"
-	"html/template"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"sigs.k8s.io/yaml"
 
 	"signalbox.dev/infra/local/demo"
 )
-
-//go:embed page.html
-var html string
-
-var page = template.Must(template.New("page").Parse(html))
 
 const (
 	document = "openapi.yaml"
@@ -42,7 +31,7 @@ const (
 )
 
 // files are the files that the page loads, by name, with their paths in the repository.
-// llms.txt is for programs that write clients (llmstxt.org). The licence goes with the copy.
+// llms.txt is for programs that write clients (llmstxt.org).
 var files = map[string]string{
 	document:               "infra/openapi.yaml",
 	"llms.txt":             "infra/local/docs/llms.txt",
@@ -50,13 +39,11 @@ var files = map[string]string{
 	"page.js":              "infra/local/docs/page.js",
 	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
 	"swagger-ui.css":       viewer + "swagger-ui.css",
-	"swagger-ui.LICENSE":   viewer + "LICENSE",
-	"swagger-ui.NOTICE":    viewer + "NOTICE",
 }
 
 // policy allows the page its own origin, and the pictures in the viewer's style sheet. No script and no style stands in the page itself.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'"
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Config has the page's sources.
 type Config struct {
@@ -95,7 +82,7 @@ func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")
-		h.Set("Content-Security-Policy", policy+"; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", policy)
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -120,20 +107,7 @@ func (c Config) page(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the viewer of this page is not installed; stop the local server and run: make build", http.StatusServiceUnavailable)
 		return
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := page.Execute(w, values{Server: "/api/v1", Demo: "demo.json"}); err != nil {
-		c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
-	}
-}
-
-// values differ between the local server's page and the static copy.
-type values struct {
-	// Server is the base URL of the API. Empty means those that the document names.
-	Server string
-	// Demo is the address of the demo account's facts, if there are any.
-	Demo string
-	// Policy is the Content-Security-Policy, if no header carries it.
-	Policy string
+	http.ServeFile(w, r, filepath.Join(c.Root, "infra/local/docs/page.html"))
 }
 
 // demo serves the demo account's facts, keys included.
@@ -163,53 +137,4 @@ func (c Config) serveJSON(w http.ResponseWriter, r *http.Request, text []byte, e
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(text)
-}
-
-// servers is the part of the document that names the API's addresses.
-var servers = regexp.MustCompile(`(?m)^servers:\n( .*\n)+`)
-
-// Copy writes the page for any web host into the folder, without a demo account.
-// The document's servers are replaced by the one given; without one they stay, and
-// the page only shows the document. The page sends requests only to its own
-// origin: the API lets no other page read its answers.
-func Copy(root, folder, server string) error {
-	if at, err := url.Parse(server); server != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http") {
-		return fmt.Errorf("the server %q is no URL: make docs SERVER=https://api.example.com/api/v1", server)
-	}
-	if _, err := os.Stat(filepath.Join(root, viewer)); err != nil {
-		return fmt.Errorf("the viewer is not installed: make build (%w)", err)
-	}
-	written := make(map[string][]byte)
-	for name, path := range files {
-		text, err := os.ReadFile(filepath.Join(root, path)) //nolint:gosec // one of the files listed above
-		if err != nil {
-			return err
-		}
-		written[name] = text
-	}
-	if server != "" {
-		if len(servers.FindAll(written[document], 2)) != 1 {
-			return errors.New("openapi.yaml has no list of servers")
-		}
-		written[document] = servers.ReplaceAllLiteral(written[document], fmt.Appendf(nil, "servers:\n  - url: %q\n", server))
-	}
-	text, err := yaml.YAMLToJSON(written[document])
-	if err != nil {
-		return err
-	}
-	written[asJSON] = text
-	var index bytes.Buffer
-	if err := page.Execute(&index, values{Server: server, Policy: policy}); err != nil {
-		return err
-	}
-	written["index.html"] = index.Bytes()
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // for a web server to read
-		return err
-	}
-	for name, text := range written {
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil { //nolint:gosec // for a web server to read
-			return err
-		}
-	}
-	return nil
 }
