@@ -163,7 +163,7 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 # The packages with cases. Each runs in one thread.
 CASES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^func TestCases' functions shared infra))))
 .PHONY: cases
-cases: go ## Play each act with each fault of its calls and beside others (ENGINES=1: on the engines too, with the main faults; ENGINES=all: with each; HOURS=…: overlaps from other seeds; PLANTED=1: planted defects, ONLY=… of that name)
+cases: go ## Play each act with each fault of its calls and beside others (ENGINES=1: on the engines too, with the main faults; ENGINES=all: with each; HOURS=…: overlaps from other seeds; PLANTED=1: planted defects, ONLY=… of such names)
 ifdef PLANTED
 	@go run ./infra/test/planted $(if $(ONLY),-only "$(ONLY)")
 else
