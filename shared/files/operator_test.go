@@ -2,6 +2,7 @@ package files_test
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -84,5 +85,18 @@ func TestPurgeReadsEveryPage(t *testing.T) {
 	removed, err := files.NewManager(paged{client, 2}, s.bucket.Name).Purge(t.Context(), s.workspace)
 	if left := s.left(""); err != nil || removed != 5 || left != 0 {
 		t.Errorf("purged %d, %v, %d left; want 5", removed, err, left)
+	}
+}
+
+func TestOnlyAStoredFileExists(t *testing.T) {
+	s := newFixture(t, enabled)
+	client, _ := s.through(faults.Rule{Operation: "PutObject", Call: 1, Fault: faults.Answer(http.StatusForbidden, "AccessDenied", "denied")})
+	m := files.NewManager(client, s.bucket.Name)
+	for _, exists := range []bool{false, true} {
+		err := m.Upload(t.Context(), s.workspace, "file_a", strings.NewReader("x"), "text/plain")
+		if err == nil || errors.Is(err, files.ErrExists) != exists {
+			t.Errorf("the file exists: %t, got %v", exists, err)
+		}
+		s.put("file_a")
 	}
 }
