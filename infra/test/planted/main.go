@@ -33,7 +33,11 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, regexp.MustCompile(*only)); err != nil {
+	names, err := regexp.Compile(*only)
+	if err == nil {
+		err = run(ctx, names)
+	}
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1)
 	}
