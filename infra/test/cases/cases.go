@@ -269,7 +269,7 @@ func (s Suite) Play(t *testing.T) {
 			return
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			(&player{t: t, Case: c, tried: tried, asides: map[string]plan{}, scene: &scene{c.Versioning, 0, map[int]stage{}}}).play()
+			(&player{t: t, Case: c, tried: tried, asides: map[string]plan{}, setup: &setup{c.Versioning, 0, map[int]stage{}}}).play()
 		})
 	}
 	for _, o := range s.Overlaps {
@@ -285,7 +285,7 @@ type player struct {
 	Case
 
 	t        *testing.T
-	scene    *scene
+	setup    *setup
 	tried    map[string]bool // kinds of calls with the whole menu, and operations with each reason
 	plan     plan
 	plain    [2]string // what is stored without a fault: on the model, on engines
@@ -350,7 +350,7 @@ func (p *player) judge(v verdict) {
 
 // once gives a verdict in a new World.
 func (p *player) once(v verdict, real bool) (got seen) {
-	got.problems = play(p.t, real, p.scene, func(w *World) {
+	got.problems = play(p.t, real, p.setup, func(w *World) {
 		play := p.Set(w)
 		var done []Done
 		d := v.disturbance
@@ -586,7 +586,7 @@ func (p *player) all() (all []verdict) {
 }
 
 // look calls do in a World without a verdict.
-func (p *player) look(do func(*World)) { play(p.t, false, p.scene, do) }
+func (p *player) look(do func(*World)) { play(p.t, false, p.setup, do) }
 
 // faults are the verdicts with a fault. A spare call's time-out of the whole act is left out.
 func (p *player) faults(spare []string) (all []verdict) {

@@ -53,7 +53,7 @@ type World struct {
 	t        *testing.T
 	config   aws.Config
 	storage  aws.HTTPClient
-	scene    *scene
+	setup    *setup
 	model    *awsmodel.World // nil on engines
 	stage    stage           // the last one
 	applying sync.Mutex      // guards the model
@@ -98,8 +98,8 @@ func (w *World) environment(client aws.HTTPClient, log *slog.Logger) *boot.Envir
 
 var engines = flag.String("engines", "", "play the cases on the real engines too, and compare: all, or main: faults only if they are main ones, once, and once for each kind of call")
 
-// scene is what the Worlds of a case have in common.
-type scene struct {
+// setup is what the Worlds of a case have in common.
+type setup struct {
 	versioning string        // of the bucket
 	page       int           // the number of versions that a listing has at most; 0 for S3's own
 	stages     map[int]stage // by their number
@@ -120,11 +120,11 @@ func Prepared[T any](w *World, fill func() T) T {
 	}
 	w.stage.number++
 	number := w.stage.number
-	s, known := w.scene.stages[number]
+	s, known := w.setup.stages[number]
 	if !known {
 		s.value = fill()
 		s.number, s.model = w.stage.number, w.model
-		w.scene.stages[number] = s
+		w.setup.stages[number] = s
 	}
 	w.stage, w.model = s, s.model.Clone()
 	cryptotest.SetGlobalRandom(w.t, uint64(s.number)) //nolint:gosec // a small number
@@ -135,7 +135,7 @@ func Prepared[T any](w *World, fill func() T) T {
 func (w *World) Changed() bool { return len(w.model.Changes(w.stage.model)) > 0 }
 
 // play runs a verdict in a new World, and returns what it broke.
-func play(t *testing.T, real bool, s *scene, verdict func(*World)) (problems []string) {
+func play(t *testing.T, real bool, s *setup, verdict func(*World)) (problems []string) {
 	t.Helper()
 	run := func(w *World) {
 		done := make(chan struct{})
@@ -159,12 +159,12 @@ func play(t *testing.T, real bool, s *scene, verdict func(*World)) (problems []s
 	return problems
 }
 
-func onModel(t *testing.T, s *scene) *World {
+func onModel(t *testing.T, s *setup) *World {
 	o := kit.Outputs{
 		Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", Files: "files",
 		SealingKey: "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
 	}
-	w := &World{t: t, scene: s, Outputs: o, Versioning: s.versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
+	w := &World{t: t, setup: s, Outputs: o, Versioning: s.versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""), Retryer: calls.Retryer,
 	}}
 	w.model = awsmodel.New(awsmodel.Config{
@@ -207,7 +207,7 @@ var shared = struct {
 	before, oldKey string
 }{client: awshttp.NewBuildableClient(), buckets: map[string]string{}}
 
-func onEngines(t *testing.T, s *scene) *World {
+func onEngines(t *testing.T, s *setup) *World {
 	e := kit.Start(t)
 	if shared.buckets[s.versioning] == "" {
 		shared.buckets[s.versioning] = e.Bucket(t, s3types.BucketVersioningStatus(s.versioning))
@@ -217,7 +217,7 @@ func onEngines(t *testing.T, s *scene) *World {
 	}
 	e.Config.Retryer = calls.Retryer
 	return &World{
-		t: t, scene: s, waited: make(chan struct{}), Versioning: s.versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
+		t: t, setup: s, waited: make(chan struct{}), Versioning: s.versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
 		Outputs: kit.Outputs{
 			Access: e.Tables.Access, Credentials: e.Tables.Credentials, Jobs: e.Tables.SyncJobs, Control: e.Tables.Control,
 			Files: shared.buckets[s.versioning], SealingKey: e.KeyARN,
@@ -238,9 +238,9 @@ func (w *World) plain() aws.HTTPClient { return httpFunc(w.send) }
 
 // send sends a request to storage. It makes the pages of listings smaller.
 func (w *World) send(r *http.Request) (*http.Response, error) {
-	if query := r.URL.Query(); w.scene.page > 0 && query.Has("versions") {
+	if query := r.URL.Query(); w.setup.page > 0 && query.Has("versions") {
 		r = r.Clone(r.Context())
-		query.Set("max-keys", strconv.Itoa(w.scene.page))
+		query.Set("max-keys", strconv.Itoa(w.setup.page))
 		r.URL.RawQuery = query.Encode()
 	}
 	return w.storage.Do(r)
