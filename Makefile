@@ -47,8 +47,8 @@ doctor: ## Check that this machine has the programs that the targets need
 	@infra/local/doctor
 
 .PHONY: run
-run: first $(wildcard $(BUILD)/admin) ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=value …', DYNAMODB=http://… for one that runs already)
-	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(QUIET),-quiet) $(if $(DYNAMODB),-dynamodb "$(DYNAMODB)") $(foreach p,$(PARAMS),-param $(p))
+run: first $(wildcard $(BUILD)/admin) ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=value …')
+	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(QUIET),-quiet) $(foreach p,$(PARAMS),-param $(p))
 
 .PHONY: sam-local
 sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
@@ -97,13 +97,9 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 ##@ Proof:
 
 .PHONY: test
-test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector; DYNAMODB=dynoxide: without ExtendDB, on the dynoxide in PATH)
-ifneq ($(DYNAMODB),)
-	@echo "On $(DYNAMODB) in place of ExtendDB: two tests of ExtendDB's damaged database do not run." >&2
-endif
+test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector)
 	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
-	@SIGNALBOX_DYNAMODB="$(DYNAMODB)" SIGNALBOX_ENGINE="$(CURDIR)/infra/test/second-opinion/engine" SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" \
-		SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
+	@SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
 		$(GO_TEST) -p 6 -shuffle=on -count=1 -timeout 40m ./...
 	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }

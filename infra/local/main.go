@@ -41,7 +41,7 @@ func run(ctx context.Context, arguments []string, out, warnings io.Writer) error
 	}
 	s.Warnings = warnings
 	if s.reset {
-		return server.Reset(ctx, s.State, warnings)
+		return server.Reset(s.State)
 	}
 	e, err := server.Start(ctx, s.Options)
 	if err != nil {
@@ -110,7 +110,6 @@ func parse(arguments []string, out io.Writer) (settings, error) {
 	flags.Func("param", "Name=Value of a parameter of template.yaml; repeatable", s.setParameter)
 	quiet := flags.Bool("quiet", false, "print no line for each request")
 	flags.StringVar(&s.shown, "shown", "", "base URL in the printed calls (default: the local server's own)")
-	flags.StringVar(&s.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already, for a new state folder (default: one of the local server's own)")
 	flags.BoolVar(&s.reset, "reset", false, "remove the state folder, and stop")
 	flags.SetOutput(io.Discard) // main prints the error
 	err := flags.Parse(arguments)

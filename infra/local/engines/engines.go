@@ -1,5 +1,5 @@
 // Package engines runs the services that Signalbox needs on one machine: DynamoDB
-// (ExtendDB), S3 (versitygw) and a stand-in for KMS, or other engines in their place. All
+// (ExtendDB, or Dynoxide), S3 (versitygw) and a stand-in for KMS. All
 // listen on one address and keep their state in one folder. An engine that is a separate
 // process ends with this one, even if this one is killed.
 package engines
@@ -38,9 +38,6 @@ type Config struct {
 	// Root is the repository's folder: the engines are installed and built there. Empty means
 	// the working directory.
 	Root string
-	// DynamoDB is the URL of a running DynamoDB, which is neither started nor stopped. If it
-	// is empty, this package starts one.
-	DynamoDB string
 	// Log gets a line for each engine that ended and was started again. Nil means no
 	// log.
 	Log *slog.Logger
@@ -61,7 +58,7 @@ type Engines struct {
 // Start returns when all engines answer. The context bounds the start only. The error is a
 // ConfigError if an engine is not there.
 func Start(ctx context.Context, c Config) (*Engines, error) {
-	db, noDB := c.dynamoDB(ctx)
+	db, noDB := c.dynamoDB()
 	objects, noObjects := c.s3()
 	keys, noKeys := c.kms()
 	if err := cmp.Or(noDB, noObjects, noKeys); err != nil {

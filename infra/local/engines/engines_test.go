@@ -3,38 +3,35 @@ package engines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/test/kit"
 )
 
-func TestAMissingEngineIsNamed(t *testing.T) {
-	_, err := Start(t.Context(), Config{Root: t.TempDir(), Dir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "make build") {
-		t.Errorf("%v, want the command that installs the engine", err)
-	}
-}
-
-// A DynamoDB that runs already may be ExtendDB, so it is reached through the proxy too.
-func TestADynamoDBThatRunsAlready(t *testing.T) {
-	var asked http.Request
-	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = *r
-		_, _ = io.WriteString(w, `{"TableNames":["one"]}`)
-	}))
-	defer there.Close()
-	e, err := Start(t.Context(), Config{Root: "../../..", Dir: t.TempDir(), DynamoDB: there.URL + "/"})
-	kit.Must(t, err)
-	t.Cleanup(e.Close)
-	tables, err := awsclients.DynamoDB(e.Config()).ListTables(t.Context(), nil)
-	if err != nil || len(tables.TableNames) != 1 || "http://"+asked.Host != e.DynamoDB {
-		t.Errorf("%v, %v; %s was asked as %s", tables, err, e.DynamoDB, asked.Host)
+// Without ExtendDB, the dynoxide in PATH serves. A folder that Dynoxide has used keeps it.
+func TestDynoxideInPlaceOfExtendDB(t *testing.T) {
+	t.Setenv("SIGNALBOX_DYNAMODB", "")
+	with, without, path, used := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	kit.Must(t, os.MkdirAll(filepath.Dir(Config{Root: with}.extendDBProgram()), 0o700))
+	kit.Must(t, os.WriteFile(Config{Root: with}.extendDBProgram(), nil, 0o600))
+	kit.Must(t, os.WriteFile(filepath.Join(path, dynoxide), nil, 0o700)) //nolint:gosec // a program
+	kit.Must(t, os.Mkdir(filepath.Join(used, dynoxide), 0o700))
+	for _, c := range []struct{ root, dir, path, want string }{
+		{with, t.TempDir(), path, extendDB}, {with, used, path, dynoxide}, {without, t.TempDir(), path, dynoxide},
+		{with, used, "", "the tables in " + used + " are Dynoxide's"}, {without, t.TempDir(), "", "install it: make build"},
+	} {
+		t.Setenv("PATH", c.path)
+		if chosen, err := (Config{Root: c.root, Dir: c.dir}).dynamoDB(); !strings.Contains(chosen.name+fmt.Sprint(err), c.want) {
+			t.Errorf("%+v: %q, %v", c, chosen.name, err)
+		}
 	}
 }
 

@@ -45,14 +45,11 @@ func (p process) url() string { return "http://" + net.JoinHostPort(host, p.port
 
 // start starts an engine and returns its URL when it answers.
 func (e *Engines) start(ctx context.Context, p engine) (string, error) {
-	at, err := p.elsewhere, error(nil)
-	switch {
-	case p.handler != nil:
-		at, err = e.serve(p.name, p.handler)
-	case p.command != nil:
-		at, err = e.run(ctx, p)
+	if p.handler != nil {
+		return e.serve(p.name, p.handler)
 	}
-	if err == nil && p.mayBeExtendDB {
+	at, err := e.run(ctx, p)
+	if err == nil && p.isExtendDB {
 		at, err = e.serve("the proxy before DynamoDB", front(at))
 	}
 	return at, err

@@ -17,15 +17,13 @@ import (
 	"signalbox.dev/infra/local/state"
 )
 
-// engine is one of the services: it runs already, or in this process, or as a process.
+// engine is one of the services: it runs in this process, or as a process.
 type engine struct {
 	name string
-	// elsewhere is its URL if it runs already.
-	elsewhere string
 	// handler is set if it runs in this process.
 	handler http.Handler
-	// mayBeExtendDB is set if it needs the proxy of front.go.
-	mayBeExtendDB bool
+	// isExtendDB is set if it needs the proxy of front.go.
+	isExtendDB bool
 
 	// dir is the folder of a process; its output goes to a file there.
 	dir string
@@ -38,15 +36,32 @@ type engine struct {
 // ConfigError means that nothing was started because an engine is not there.
 type ConfigError struct{ error }
 
-func (c Config) dynamoDB(ctx context.Context) (engine, error) {
-	name := os.Getenv("SIGNALBOX_DYNAMODB")
-	switch {
-	case c.DynamoDB != "":
-		return engine{elsewhere: c.DynamoDB, mayBeExtendDB: true}, answersElsewhere(ctx, c.DynamoDB)
-	case name != "":
+// dynamoDB returns ExtendDB. If npm has none for this platform, Dynoxide serves, and a folder that
+// Dynoxide has used keeps it.
+func (c Config) dynamoDB() (engine, error) {
+	if name := os.Getenv("SIGNALBOX_DYNAMODB"); name != "" {
 		return c.foreign(name)
 	}
-	return c.extendDB()
+	chosen, err := c.extendDB()
+	dir := filepath.Join(c.Dir, dynoxide)
+	_, notUsed := os.Stat(dir)
+	_, isMissing := errors.AsType[ConfigError](err)
+	if !isMissing && notUsed != nil {
+		return chosen, err
+	}
+	program, notFound := exec.LookPath(dynoxide)
+	switch {
+	case notFound == nil:
+	case notUsed == nil:
+		return engine{}, ConfigError{fmt.Errorf("the tables in %s are Dynoxide's: %w", c.Dir, notFound)}
+	default:
+		return engine{}, err
+	}
+	return engine{name: dynoxide, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, program, "--host", host, "--port", port, "--db-path", filepath.Join(dir, "dynoxide.sqlite")) //nolint:gosec // the user's own program
+		cmd.Env = []string{}
+		return cmd
+	}}, nil
 }
 
 func (c Config) s3() (engine, error) {
@@ -64,16 +79,21 @@ func (c Config) kms() (engine, error) {
 	return engine{name: "KMS", handler: service}, err
 }
 
-const extendDB = "extenddb"
+const extendDB, dynoxide = "extenddb", "dynoxide"
+
+// extendDBProgram is where npm installs ExtendDB, if it has ExtendDB for this platform.
+func (c Config) extendDBProgram() string {
+	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
+	return filepath.Join(c.Root, "infra", "local", "node_modules", "@"+extendDB, platform, extendDB)
+}
 
 func (c Config) extendDB() (engine, error) {
-	platform := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
-	binary, err := installed("DynamoDB", filepath.Join(c.Root, "infra", "local", "node_modules", "@"+extendDB, platform, extendDB))
+	binary, err := installed("DynamoDB", c.extendDBProgram())
 	if err != nil {
-		return engine{}, fmt.Errorf("%w. If there is none for %s, that says what works", err, platform)
+		return engine{}, fmt.Errorf("%w. If there is none for this platform, that says what works", err)
 	}
 	dir := filepath.Join(c.Dir, extendDB)
-	return engine{name: extendDB, dir: dir, mayBeExtendDB: true, command: func(ctx context.Context, port string) *exec.Cmd {
+	return engine{name: extendDB, dir: dir, isExtendDB: true, command: func(ctx context.Context, port string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
 		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"}
 		cmd.Dir = dir // ExtendDB keeps its database here

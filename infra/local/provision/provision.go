@@ -33,22 +33,8 @@ const ResourcesFile = "resources.json"
 // errGone is the error of a resource that was made and does not exist.
 var errGone = &state.Damage{Err: errors.New("it is gone")}
 
-// Config configures Make.
-type Config struct {
-	// Clients reach the engines.
-	Clients aws.Config
-	// Dir is the folder of ResourcesFile.
-	Dir string
-	// Prefix, if there is one, means a DynamoDB that others use too. The names of the tables
-	// begin with it.
-	Prefix string
-	// Warn gets a text about that DynamoDB for the user.
-	Warn func(text string)
-}
-
 // provisioner makes resources and collects their attributes.
 type provisioner struct {
-	Config
 	db   *dynamodb.Client
 	keys *kms.Client
 	s3   *s3.Client
@@ -60,10 +46,9 @@ type provisioner struct {
 	made template.Resources
 }
 
-// Make makes missing resources and returns all names. It records ARNs, because keys have no
-// names in the engines. A DynamoDB that others use may keep its tables in memory only: if
-// all are gone, Make warns and makes them again.
-func Make(ctx context.Context, t *template.Template, c Config) (template.Resources, error) {
+// Make makes missing resources and returns all names. It records ARNs in ResourcesFile of the
+// folder, because keys have no names in the engines.
+func Make(ctx context.Context, t *template.Template, clients aws.Config, dir string) (template.Resources, error) {
 	tables, failedTables := template.Declared[table](t, "AWS::DynamoDB::Table")
 	buckets, failedBuckets := template.Declared[bucket](t, "AWS::S3::Bucket")
 	keys, failedKeys := template.Declared[struct{}](t, "AWS::KMS::Key")
@@ -71,14 +56,11 @@ func Make(ctx context.Context, t *template.Template, c Config) (template.Resourc
 		return nil, err
 	}
 	p := &provisioner{
-		Config: c, db: awsclients.DynamoDB(c.Clients), keys: awsclients.KMS(c.Clients), s3: awsclients.S3(c.Clients),
+		db: awsclients.DynamoDB(clients), keys: awsclients.KMS(clients), s3: awsclients.S3(clients),
 		existing: make(map[string]string), made: make(template.Resources),
 	}
-	record := filepath.Join(c.Dir, ResourcesFile)
+	record := filepath.Join(dir, ResourcesFile)
 	if _, err := state.Read(record, &p.existing, p.check); err != nil {
-		return nil, err
-	}
-	if err := p.forget(ctx, tables); err != nil {
 		return nil, err
 	}
 	all, ctx := errgroup.WithContext(ctx)

@@ -1,7 +1,6 @@
 package provision
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,27 +18,6 @@ const (
 	pollEvery  = 50 * time.Millisecond
 )
 
-// forget drops all tables from the record if a DynamoDB that the local server did not start kept
-// them in memory and has lost them.
-func (p *provisioner) forget(ctx context.Context, tables []template.Resource[table]) error {
-	if p.Prefix == "" {
-		return nil
-	}
-	for _, t := range tables {
-		if _, err := p.db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: p.tableName(t)}); !isMissing(err) {
-			return err
-		}
-	}
-	recorded := len(p.existing)
-	for _, t := range tables {
-		delete(p.existing, t.ID)
-	}
-	if len(p.existing) < recorded {
-		p.Warn("has forgotten the tables; they are made anew, empty")
-	}
-	return nil
-}
-
 // table has the properties that requests depend on.
 type table struct {
 	AttributeDefinitions    []types.AttributeDefinition
@@ -47,12 +25,8 @@ type table struct {
 	TimeToLiveSpecification *types.TimeToLiveSpecification
 }
 
-func (p *provisioner) tableName(t template.Resource[table]) *string {
-	return aws.String(cmp.Or(p.Prefix, template.StackName+"-") + t.ID)
-}
-
 func (p *provisioner) table(ctx context.Context, t template.Resource[table]) error {
-	name := p.tableName(t)
+	name := aws.String(template.StackName + "-" + t.ID)
 	arn, err := p.activeTable(ctx, t, &dynamodb.DescribeTableInput{TableName: name})
 	if err == nil {
 		err = p.readable(ctx, name)

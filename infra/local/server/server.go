@@ -36,9 +36,6 @@ type Options struct {
 	// Port is the port on 127.0.0.1, and on ::1 if there is IPv6. Zero means any free
 	// port.
 	Port int
-	// DynamoDB is the URL of a DynamoDB that runs already, for a new state folder. A used
-	// folder keeps its own. Empty means the local server's own.
-	DynamoDB string
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
 	// Functions is a folder with one folder for each function, named by its
@@ -47,7 +44,7 @@ type Options struct {
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
 	// Warnings, if there is one, gets a line for each thing that the user needs to know,
-	// such as tables that the DynamoDB of Options.DynamoDB has lost.
+	// such as another demo account.
 	Warnings io.Writer
 	// Through, if there is one, gets the engines and returns the endpoints by which the
 	// function reaches them. It also gets the names of their resources.

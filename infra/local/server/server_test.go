@@ -242,8 +242,8 @@ func TestDamagedState(t *testing.T) {
 		{"demo.json", "removed", ""},
 		{"demo.json", "garbage", renew},
 	}
-	if os.Getenv("SIGNALBOX_DYNAMODB") == "" { // or another engine runs
-		const database = "engines/extenddb/extenddb.sqlite"
+	const database = "engines/extenddb/extenddb.sqlite"
+	if _, err := os.Stat(filepath.Join(filled, database)); err == nil { // else another engine runs
 		cases = append(cases, damage{database, "removed", reset}, damage{database, "garbage", reset})
 	}
 	for _, c := range cases {
@@ -332,39 +332,4 @@ func TestKilledEngines(t *testing.T) {
 		wantSoon(t, deleteFile(e, i))
 	}
 	stop(t, e)
-}
-
-// A new state folder gets the DynamoDB that is asked for, else one of the local server's
-// own. A used one keeps its own, and refuses another.
-func TestChoiceOfDynamoDB(t *testing.T) {
-	const here, there = "http://127.0.0.1:8001", "http://127.0.0.1:8000"
-	own, elsewhere := map[string]string{"resources.json": "{}"}, map[string]string{
-		"resources.json": "{}", "dynamodb.json": `{"endpoint":"` + here + `","prefix":"signalbox-a-"}`,
-	}
-	for name, c := range map[string]struct {
-		kept      map[string]string
-		asked     string
-		want, err string
-	}{
-		"new":                       {},
-		"new, asked":                {asked: here, want: here},
-		"own":                       {kept: own},
-		"own, asked":                {kept: own, asked: here, err: "has its tables in a DynamoDB of its own"},
-		"elsewhere":                 {kept: elsewhere, want: here},
-		"elsewhere, asked the same": {kept: elsewhere, asked: here, want: here},
-		"elsewhere, asked another":  {kept: elsewhere, asked: there, err: "has its tables in " + here},
-		"damaged":                   {kept: map[string]string{"dynamodb.json": "{}"}, err: "it names no DynamoDB"},
-	} {
-		state := t.TempDir()
-		for file, text := range c.kept {
-			kit.Must(t, os.WriteFile(filepath.Join(state, file), []byte(text), 0o600))
-		}
-		got, err := chooseDynamoDB(Options{State: state, DynamoDB: c.asked})
-		switch {
-		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
-			t.Errorf("%s: %v, want %q", name, err, c.err)
-		case c.err == "" && (err != nil || got.Endpoint != c.want):
-			t.Errorf("%s: %q %v, want %q", name, got.Endpoint, err, c.want)
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,16 +22,13 @@ func (s *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 	if err := state.Describe(lock, s.BaseURL); err != nil {
 		return nil, fmt.Errorf("locking the state folder: %w", err)
 	}
-	db, err := s.startEngines(ctx)
-	if err != nil {
-		return nil, err
+	dir := s.options.State
+	var err error
+	if s.engines, err = engines.Start(ctx, engines.Config{Dir: filepath.Join(dir, "engines"), Root: s.options.Root, Log: s.journal.log}); err != nil {
+		return nil, fmt.Errorf("starting the engines: %w", err)
 	}
-	made, err := provision.Make(ctx, t, provision.Config{
-		Clients: s.engines.Config(), Dir: s.options.State, Prefix: db.Prefix,
-		Warn: func(text string) {
-			_, _ = fmt.Fprintf(s.options.Warnings, "The DynamoDB at %s %s.\n", db.Endpoint, text)
-		},
-	})
+	s.atEnd(func() error { s.engines.Close(); return nil })
+	made, err := provision.Make(ctx, t, s.engines.Config(), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -42,29 +38,6 @@ func (s *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 		return nil, fmt.Errorf("writing the stack's outputs: %w", err)
 	}
 	return made, s.openDemo(ctx, outputs)
-}
-
-// startEngines starts the engines, and returns the DynamoDB that is none of them.
-func (s *Server) startEngines(ctx context.Context) (elsewhere, error) {
-	dir := s.options.State
-	db, err := chooseDynamoDB(s.options)
-	if err != nil {
-		return db, err
-	}
-	if s.engines, err = engines.Start(ctx, engines.Config{
-		Dir: filepath.Join(dir, "engines"), Root: s.options.Root, Log: s.journal.log, DynamoDB: db.Endpoint,
-	}); err != nil {
-		return db, fmt.Errorf("starting the engines: %w", err)
-	}
-	s.atEnd(func() error { s.engines.Close(); return nil })
-	if db == (elsewhere{}) {
-		return db, nil
-	}
-	// Before any table is made: otherwise nobody could name a table after a crash.
-	if err := state.Write(elsewhereFile(dir), db); err != nil {
-		return db, fmt.Errorf("writing down where the tables are: %w", err)
-	}
-	return db, nil
 }
 
 // openDemo makes the demo account if there is none whose keys and workspace can be used.
@@ -110,7 +83,7 @@ func (s *Server) advise(ctx context.Context, err error) error {
 	_, isConfig := errors.AsType[engines.ConfigError](err)
 	damaged, isDamaged := errors.AsType[*state.Damage](err)
 	switch {
-	case ctx.Err() != nil, isConfig, errors.Is(err, errKept), errors.Is(err, state.ErrInUse):
+	case ctx.Err() != nil, isConfig, errors.Is(err, state.ErrInUse):
 		return err
 	case state.IsFull(dir):
 		return diskFull(dir, err)
@@ -131,9 +104,8 @@ func diskFull(dir string, err error) error {
 	return fmt.Errorf("the disk is full: make room for %s (%w)", dir, err)
 }
 
-// Reset removes the state folder, and its tables in another's DynamoDB, unless a
-// local server uses it.
-func Reset(ctx context.Context, dir string, warnings io.Writer) error {
+// Reset removes the state folder, unless a local server uses it.
+func Reset(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -143,9 +115,6 @@ func Reset(ctx context.Context, dir string, warnings io.Writer) error {
 	}
 	if err != nil {
 		return os.RemoveAll(dir) // it cannot be locked, so no local server uses it
-	}
-	if err := dropTables(ctx, dir); err != nil {
-		_, _ = fmt.Fprintln(warnings, "local:", err)
 	}
 	return errors.Join(os.RemoveAll(dir), lock.Close())
 }
