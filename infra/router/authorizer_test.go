@@ -231,6 +231,7 @@ func (a answer) isKey(t testing.TB, header, value, provider string, credential i
 }
 
 func TestEachAttemptGetsItsKey(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	second := f.store("sk-second", byok.Settings{Provider: "anthropic"})
 	first := f.store("sk-first", byok.Settings{AllowedAPIKeyHashes: []ids.KeyHash{auth.HashKey(f.token)}})
@@ -281,6 +282,7 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.store("sk-only", byok.Settings{BYOKOnly: true, AllowedModels: []string{"other"}})
 	f.store("sk-user", byok.Settings{Provider: "mistral", AllowedUserIDs: []string{"u"}})
@@ -342,6 +344,7 @@ func TestRefusals(t *testing.T) {
 
 // A request that names state of an earlier one has the plan's first step alone.
 func TestFollowUps(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
 	for members, retries := range map[string]string{
@@ -362,6 +365,7 @@ func TestFollowUps(t *testing.T) {
 // Only its caller can use a plan, for a limited time and for its own attempts. Each
 // authorizer with the same name keys serves it.
 func TestAPlanIsItsCallersOwn(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
 	stranger := f.tenant.StandardKey(t, "")
@@ -441,6 +445,7 @@ func TestNames(t *testing.T) {
 // Each attempt is decided by the rows as they are then: a withdrawn step is passed over, a
 // successor serves in its predecessor's place, and a request without a step left ends.
 func TestChangesBetweenAttempts(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	manager := byok.NewManager(dynamodb.NewFromConfig(f.engines.Config), f.engines.Tables.Credentials)
 	first, second := f.store("sk-first", byok.Settings{}), f.store("sk-second", byok.Settings{})
@@ -478,6 +483,7 @@ func TestChangesBetweenAttempts(t *testing.T) {
 }
 
 func TestKeysThatAreNotSent(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.store("Bearer sbx_0123456789-abcdefghijklmnopqrstuvwxyz_ABCDE", byok.Settings{})
 	a := f.open(f.plan(), 1)
@@ -503,6 +509,7 @@ func TestKeysThatAreNotSent(t *testing.T) {
 
 // Without DynamoDB or KMS no key is sent, not even the platform's.
 func TestOutages(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.store("sk-first", byok.Settings{})
 	for _, fault := range []faults.Fault{faults.Refuse(), faults.EmptyAnswer()} {
@@ -545,6 +552,7 @@ func TestOutages(t *testing.T) {
 // The router sends a body that it has whole: if that takes too long, the caller is not at
 // fault.
 func TestASlowBody(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.readTime = 100 * time.Millisecond
 	f.serve()
@@ -567,6 +575,7 @@ func TestASlowBody(t *testing.T) {
 
 // A retry does not help if a row is damaged.
 func TestDamagedRows(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	c := f.store("sk-first", byok.Settings{})
 	rows := kit.Rows{DB: dynamodb.NewFromConfig(f.engines.Config), Table: f.engines.Tables.Credentials}

@@ -32,14 +32,22 @@ func runShipped(t *testing.T, folder string) {
 	b := newBench(t, folder)
 	a := b.tenant()
 	a.store(byok.Settings{})
-	for _, check := range []struct {
+	type check struct {
 		name string
 		run  func(*testing.T, *tenant)
-	}{
-		{"answers", answers}, {"headers", headers}, {"documents", documents}, {"random", random}, {"streams", streams}, {"repeats", repeats}, {"restarts", restarts},
-		{"strangers", strangers}, {"silence", silence}, {"large", large}, {"brownout", brownout}, {"outages", outages},
+	}
+	t.Run("beside", func(t *testing.T) { // each other
+		for _, c := range []check{{"answers", answers}, {"headers", headers}, {"documents", documents}, {"random", random}, {"streams", streams}} {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.run(t, a)
+			})
+		}
+	})
+	for _, c := range []check{ // these restart what the others need
+		{"repeats", repeats}, {"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"brownout", brownout}, {"outages", outages},
 	} {
-		t.Run(check.name, func(t *testing.T) { check.run(t, a) })
+		t.Run(c.name, func(t *testing.T) { c.run(t, a) })
 	}
 	b.noSecrets(t)
 	if len(b.providers.leaks) > 0 {
