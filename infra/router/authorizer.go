@@ -191,7 +191,7 @@ func refusalOf(err error) *refusal {
 	case errors.Is(err, routing.ErrTooMany):
 		return &refusal{http.StatusUnprocessableEntity, "workspace_too_large", err}
 	case errors.Is(err, calls.ErrDamaged):
-		return &refusal{http.StatusUnprocessableEntity, "unreadable_row", err}
+		return &refusal{http.StatusUnprocessableEntity, "damaged_row", err}
 	default:
 		return &refusal{http.StatusServiceUnavailable, "unavailable", err}
 	}
@@ -330,7 +330,7 @@ func (at attempt) openKey(r *http.Request, provider *providerConfig) (target, er
 	key, err := at.reading.Open(r.Context(), at.step)
 	if err != nil {
 		if !errors.Is(err, routing.ErrUnavailable) {
-			err = &refusal{http.StatusUnprocessableEntity, "unreadable_key", err}
+			err = &refusal{http.StatusUnprocessableEntity, "damaged_key", err}
 		}
 		return target{}, err
 	}

@@ -583,9 +583,9 @@ func TestDamagedRows(t *testing.T) {
 	rows.Change(t, at, func(row kit.Row) {
 		row["seal"].(*types.AttributeValueMemberM).Value["nonce"] = &types.AttributeValueMemberB{Value: make([]byte, 12)}
 	})
-	f.open(f.plan(), 1).is(t, "a damaged seal", http.StatusUnprocessableEntity, "unreadable_key")
+	f.open(f.plan(), 1).is(t, "a damaged seal", http.StatusUnprocessableEntity, "damaged_key")
 	rows.Set(t, at, "disabled", kit.Text("no"))
-	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a damaged flag", http.StatusUnprocessableEntity, "unreadable_row")
+	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "a damaged flag", http.StatusUnprocessableEntity, "damaged_row")
 	if r := refusalOf(routing.ErrTooMany); r.status != http.StatusUnprocessableEntity || r.reason != "workspace_too_large" {
 		t.Errorf("more than a page: %d %s", r.status, r.reason)
 	}

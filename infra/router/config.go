@@ -11,7 +11,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 // each field.
 type config struct {
 	Listen         string                     `yaml:"listen"`
-	ListenMode     fileMode                   `yaml:"listen_mode"`
 	NameKeysFile   string                     `yaml:"name_keys_file"`
 	Stack          stack                      `yaml:"stack"`
 	UserIDHeader   string                     `yaml:"user_id_header"`
@@ -74,7 +72,7 @@ func readSettings(file string) (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	c := config{ListenMode: 0o600, OutageStatus: http.StatusServiceUnavailable, MaxBodyBytes: 4 << 20, MaxConnections: 1024, PlanAge: time.Hour}
+	c := config{OutageStatus: http.StatusServiceUnavailable, MaxBodyBytes: 4 << 20, MaxConnections: 1024, PlanAge: time.Hour}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&c); err != nil {
@@ -84,19 +82,6 @@ func readSettings(file string) (config, error) {
 		return config{}, errors.New("it holds more than one YAML document")
 	}
 	return c, c.check()
-}
-
-// fileMode is a mode in octal digits: 0660, 660, 0o660 and "0660" are one.
-type fileMode os.FileMode
-
-// UnmarshalYAML implements yaml.Unmarshaler. YAML itself reads 660 as another mode.
-func (m *fileMode) UnmarshalYAML(node *yaml.Node) error {
-	mode, err := strconv.ParseUint(strings.TrimPrefix(node.Value, "0o"), 8, 32)
-	if err != nil || mode > 0o777 {
-		return errors.New("listen_mode: must be 0 to 0777")
-	}
-	*m = fileMode(mode)
-	return nil
 }
 
 var (

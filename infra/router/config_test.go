@@ -59,7 +59,6 @@ func TestConfig(t *testing.T) {
 		"127.0.0.1:9180=0.0.0.0:9180":                 "loopback",
 		"127.0.0.1:9180=":                             "listen",
 		"127.0.0.1:9180='unix:'":                      "listen",
-		"# listen_mode: 0660=listen_mode: 0990":       "listen_mode",
 		"key/0000=alias/0000":                         "not the ARN of a KMS key",
 		"header: api-key=header: 'api-key '":          "not a header's name",
 		"AccessTableName=accessTableName":             "accessTableName",

@@ -143,9 +143,9 @@ func configureAWS(ctx context.Context, c config) (aws.Config, error) {
 	return configured, nil
 }
 
-// listen listens on the configured address. A socket is made in a folder of its own, where
-// nobody else can connect before it has its mode. It then takes the place of the
-// socket of another authorizer, which may serve on: there is always one to connect to.
+// listen listens on the configured address. A socket is made in a folder of its own, with the
+// mode that the umask gives it. It then takes the place of the socket of another authorizer,
+// which may serve on: there is always one to connect to.
 func listen(ctx context.Context, c config) (net.Listener, error) {
 	at, _ := c.address() // readConfig has checked it
 	if at.network == "tcp" {
@@ -165,11 +165,7 @@ func listen(ctx context.Context, c config) (net.Listener, error) {
 		return nil, err
 	}
 	listener.SetUnlinkOnClose(false)
-	err = os.Chmod(made, os.FileMode(c.ListenMode))
-	if err == nil {
-		err = os.Rename(made, at.name)
-	}
-	if err != nil {
+	if err := os.Rename(made, at.name); err != nil {
 		_ = listener.Close()
 		return nil, err
 	}
