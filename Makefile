@@ -75,9 +75,9 @@ release: go ## Build the operator's command and the authorizer into .build/relea
 ##@ Cloud:
 
 .PHONY: prove
-prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; ARCHITECTURE=…, TAGS='name=value …', BOUNDARY=…, YES=yes)
+prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; TAGS='name=value …', BOUNDARY=…, YES=yes)
 	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
-	@exec infra/cloud/run cloud.py run --stack "$(STACK)" $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE)) --tags "$(TAGS)" --boundary "$(BOUNDARY)" $(if $(YES),--yes)
+	@exec infra/cloud/run cloud.py run --stack "$(STACK)" --tags "$(TAGS)" --boundary "$(BOUNDARY)" $(if $(YES),--yes)
 
 .PHONY: prove-clean
 prove-clean: ## Remove the remains of an interrupted `make prove` (STACK=signalbox-prove)

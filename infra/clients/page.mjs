@@ -71,14 +71,6 @@ for (const [width, colorScheme] of [[1280, "light"], [390, "dark"]]) {
   await post.locator(".opblock-section-request-body .examples-select-element").selectOption("everything");
   assert.equal(await execute(page, "createByokKey"), "201", "the example with every member");
   assert.notEqual(await id(), made, "another body had the same Idempotency-Key");
-  const body = post.locator(".body-param__text");
-  await body.fill('{"provider":"openai","key":"sk-0123456789abcdef\\n"}');
-  const kept = await id();
-  page.once("dialog", (dialog) => dialog.dismiss());
-  await post.locator(".execute").click();
-  assert.equal(await id(), kept, "a key that ends with a line break was sent");
-  page.once("dialog", (dialog) => dialog.accept());
-  assert.equal(await execute(page, "createByokKey"), "201", "a key that ends with a line break");
   await look(page, `${width}-${colorScheme}`);
   await page.emulateMedia({ colorScheme: colorScheme === "dark" ? "light" : "dark" });
   await look(page, `${width}-not-${colorScheme}`);

@@ -44,7 +44,7 @@ def verify(o: argparse.Namespace, account: Account) -> int:
 
 
 def run(o: argparse.Namespace, account: Account) -> int:
-    deployment = Deployment(account, o.stack, o.architecture, dict(tag.split("=", 1) for tag in o.tags.split()), o.boundary)
+    deployment = Deployment(account, o.stack, dict(tag.split("=", 1) for tag in o.tags.split()), o.boundary)
     deployment.agree(o.yes)
     reports: list[Report] = []
     try:
@@ -61,7 +61,6 @@ def main(arguments: list[str], connect=Account) -> int:
     parser = argparse.ArgumentParser(prog="cloud", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("verify", "run", "clean"))
     parser.add_argument("--stack", default="", help="name of the stack")
-    parser.add_argument("--architecture", default="arm64", choices=("arm64", "x86_64"), help="of the first deployment; the second has the other one")
     parser.add_argument("--tags", default="", help="more tags of what is made: name=value …")
     parser.add_argument("--boundary", default="", help="ARN of the permissions boundary of the stack's roles")
     parser.add_argument("--yes", action="store_true", help="do not ask before starting")

@@ -35,12 +35,12 @@ class Deployment:
     template = None  # what is deployed, if that is not template.yaml
     role = ""  # the service role, if there is one
     gateway = "Existing"  # the region's logging role for API Gateway
+    architectures = ["arm64", "x86_64"]  # of the first deployment and of the second
 
-    def __init__(self, account: Account, name: str, architecture: str, tags: dict[str, str], boundary: str = "") -> None:
+    def __init__(self, account: Account, name: str, tags: dict[str, str], boundary: str = "") -> None:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,19}", name):
             raise SystemExit(f"cloud: {name!r}: at most 20 lower-case letters, digits and dashes, the first a letter")
         self.account, self.name, self.tags, self.boundary = account, name, tags | {TAG: name}, boundary
-        self.architectures = sorted(["arm64", "x86_64"], key=lambda a: a != architecture)
         self.bucket = f"{name}-{account.id}-{account.region}"
         self.parameters: dict[str, str] = {}
 

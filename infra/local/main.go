@@ -105,7 +105,6 @@ func parse(arguments []string, out io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	flags.StringVar(&s.Root, "root", ".", "folder of the repository")
 	flags.StringVar(&s.State, "state", ".local", "folder for everything that is kept")
-	flags.StringVar(&s.Functions, "functions", "", "folder with <logical id>/bootstrap (default <root>/.build/functions)")
 	flags.Func("port", "port on 127.0.0.1 and ::1 (default 3000); 0 means any", s.setPort)
 	flags.Func("param", "Name=Value of a parameter of template.yaml; repeatable", s.setParameter)
 	quiet := flags.Bool("quiet", false, "print no line for each request")

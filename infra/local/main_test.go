@@ -141,7 +141,6 @@ func TestBadArguments(t *testing.T) {
 	}{
 		{[]string{"-param", "DeleteBurst"}, "want Name=Value"},
 		{[]string{"-param", "Nope=1"}, "the template has no parameter Nope"},
-		{[]string{"-functions", "nowhere"}, "/nowhere/GetSyncJobFunction/bootstrap, "},
 		{[]string{"-port", ""}, "want a number: make run PORT=3000"},
 		{[]string{"-port", "65536"}, "port 65536 is out of range: choose one up to 65535: make run PORT=3000"},
 		{[]string{"stray"}, `unknown argument "stray"`},

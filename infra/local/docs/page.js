@@ -17,7 +17,7 @@ async function main() {
     syntaxHighlight: { theme: "obsidian" },
     tryItOutEnabled: true,
     validatorUrl: null,
-    plugins: [accessible, prepared(facts, hash), careful, tidy, operationsFirst],
+    plugins: [accessible, prepared(facts, hash), tidy, operationsFirst],
     onComplete: () => offerKeys(ui, facts),
   });
 }
@@ -66,29 +66,6 @@ function prepared(facts, hash) {
     return document;
   };
   return { statePlugins: { spec: { wrapActions: { updateJsonSpec: (original) => (document) => original(change(document)) } } } };
-}
-
-// careful asks before it sends a key that no header can carry: the API stores it unchanged.
-// A document (a service account) is not meant for a header.
-function careful({ React: { createElement } }) {
-  const pasted = (body) => {
-    try {
-      const { key } = JSON.parse(body);
-      return !/^\s*[{[]/.test(key) && /^ | $|[^ -~]/.test(key);
-    } catch {
-      return false; // the API's answer explains it better
-    }
-  };
-  const execute = (Execute, { oas3Selectors }) => (properties) => {
-    const ask = (event) => {
-      if (pasted(oas3Selectors.requestBodyValue(properties.path, properties.method)) &&
-        !confirm("The key has a line break, a blank at an end, or a character that is not visible ASCII. Most often that is a mistake of pasting, and no router can send such a key in a header. Store it as it is?")) {
-        event.stopPropagation();
-      }
-    };
-    return createElement("div", { className: "careful", onClickCapture: ask }, createElement(Execute, properties));
-  };
-  return { wrapComponents: { execute } };
 }
 
 // tidy clears the previous answer when a new request starts, and gives each new body a

@@ -33,7 +33,7 @@ func (s *Server) runFunctions(t *template.Template, made template.Resources) err
 			"AWS_ENDPOINT_URL_DYNAMODB": to.DynamoDB, "AWS_ENDPOINT_URL_KMS": to.KMS, "AWS_ENDPOINT_URL_S3": to.S3,
 		})
 		c.Functions = append(c.Functions, runtime.Function{
-			Name: f.ID, Binary: filepath.Join(s.options.Functions, f.ID, "bootstrap"), Handler: f.Properties.Handler,
+			Name: f.ID, Binary: filepath.Join(s.options.Root, ".build", "functions", f.ID, "bootstrap"), Handler: f.Properties.Handler,
 			MemoryMB: f.Properties.MemorySize, Timeout: time.Duration(f.Properties.Timeout) * time.Second, Environment: environment,
 		})
 	}

@@ -38,9 +38,6 @@ type Options struct {
 	Port int
 	// Parameters overrides the template's parameters.
 	Parameters map[string]string
-	// Functions is a folder with one folder for each function, named by its
-	// logical id, that holds its bootstrap. Empty means .build/functions in Root.
-	Functions string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
 	// Warnings, if there is one, gets a line for each thing that the user needs to know,
@@ -74,9 +71,6 @@ type Server struct {
 // Start starts everything and serves once everything answers. The context
 // bounds the start only.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	if o.Functions == "" {
-		o.Functions = filepath.Join(o.Root, ".build", "functions")
-	}
 	o.Terminal, o.Warnings = cmp.Or(o.Terminal, io.Discard), cmp.Or(o.Warnings, io.Discard)
 	loaded, err := template.Load(filepath.Join(o.Root, "template.yaml"), o.Parameters)
 	if err != nil {

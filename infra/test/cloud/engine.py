@@ -122,8 +122,8 @@ class EngineDeployment(Deployment):
     """A deployment of what the engine knows, with what it leaves out put in its place."""
 
     def __init__(self, account: Account, name: str) -> None:
-        super().__init__(account, name, "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64", {"team": "platform"})
-        self.architectures = self.architectures[:1] * 2
+        super().__init__(account, name, {"team": "platform"})
+        self.architectures = ["arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"] * 2
         self.template = stripped(source())
 
     def folder(self, architecture: str) -> pathlib.Path:

@@ -91,7 +91,7 @@ class Company(unittest.TestCase):
         account.stack.return_value = None
         account.role.return_value = ""
         account.client.return_value.get_account.return_value = {}
-        deployment = life.Deployment(account, "dry", "arm64", {"team": "platform"}, "arn:b")
+        deployment = life.Deployment(account, "dry", {"team": "platform"}, "arn:b")
         with mock.patch("sys.stderr") as said, mock.patch.object(deployment, "sam", return_value=mock.Mock(returncode=0)) as sam, mock.patch("life.Subject"):
             deployment.agree(True)
             deployment.deploy("own")
