@@ -25,7 +25,7 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE) // if nobody reads its log, the server still serves
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		if ctx.Err() == nil && !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(os.Stderr, "local:", err)
 		}
@@ -34,12 +34,11 @@ func main() {
 }
 
 // run starts the local server, prints the banner, and waits.
-func run(ctx context.Context, arguments []string, out, warnings io.Writer) error {
+func run(ctx context.Context, arguments []string, out io.Writer) error {
 	s, err := parse(arguments, out)
 	if err != nil {
 		return err
 	}
-	s.Warnings = warnings
 	if s.reset {
 		return server.Reset(s.State)
 	}

@@ -147,7 +147,7 @@ func TestBadArguments(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.arguments, " "), func(t *testing.T) {
 			t.Parallel()
-			if err := run(t.Context(), flags(t.TempDir(), c.arguments...), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := run(t.Context(), flags(t.TempDir(), c.arguments...), io.Discard); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Error(err)
 			}
 		})

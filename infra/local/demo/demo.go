@@ -48,7 +48,6 @@ type Account struct {
 	baseURL    string
 	files      *files.Manager
 	registry   *auth.Registry
-	verifier   *auth.Verifier
 	jobsWriter *syncjobs.Writer
 }
 
@@ -57,28 +56,13 @@ func New(c aws.Config, outputs map[string]string, file string) *Account {
 	db := awsclients.DynamoDB(c)
 	return &Account{
 		file: file, baseURL: outputs["ApiBaseUrl"], files: files.NewManager(awsclients.S3(c), outputs["FilesBucketName"]),
-		registry: auth.NewRegistry(db, outputs["AccessTableName"]), verifier: auth.NewVerifier(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
+		registry: auth.NewRegistry(db, outputs["AccessTableName"]), jobsWriter: syncjobs.NewWriter(db, outputs["SyncJobsTableName"]),
 	}
-}
-
-// Renew removes the file if the demo's workspace is deleted, and then reports true: its key
-// and files are of no use any more. Ensure makes another account, and the old one stays.
-func (a *Account) Renew(ctx context.Context) (bool, error) {
-	var facts Facts
-	exists, err := state.Read(a.file, &facts, facts.check)
-	if err != nil || !exists {
-		return false, nil // Ensure reports the error
-	}
-	w, err := a.registry.FindWorkspace(ctx, facts.AccountID, facts.WorkspaceID)
-	if errors.Is(err, auth.ErrNoWorkspace) || err == nil && !w.DeletedAt.IsZero() {
-		return true, os.Remove(a.file)
-	}
-	return false, nil
 }
 
 // Ensure returns the facts in the file, with the files that exist now. If there is no
-// file, or the account is gone, it makes an account. A crash before the file is written
-// leaves an account without a known key.
+// file, or the account's workspace is gone, it makes an account. A crash before the file is
+// written leaves an account without a known key.
 func (a *Account) Ensure(ctx context.Context) (Facts, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,9 +72,11 @@ func (a *Account) Ensure(ctx context.Context) (Facts, error) {
 		damaged.Renewable = true
 	}
 	if exists {
-		err = a.registry.CheckAccount(ctx, facts.AccountID)
+		var w auth.Workspace
+		w, err = a.registry.FindWorkspace(ctx, facts.AccountID, facts.WorkspaceID)
+		exists = err == nil && w.DeletedAt.IsZero()
 	}
-	if err == nil && !exists || errors.Is(err, auth.ErrNoAccount) {
+	if err == nil && !exists || errors.Is(err, auth.ErrNoWorkspace) || errors.Is(err, auth.ErrNoAccount) {
 		facts, err = a.create(ctx)
 	}
 	if err != nil {
@@ -105,21 +91,6 @@ func (a *Account) Ensure(ctx context.Context) (Facts, error) {
 	values := facts.variables(0)
 	facts.Parameters = map[string]string{"SyncJobId": values["JOB"], "FileId": values["FILE"], "WorkspaceId": values["WORKSPACE"]}
 	return facts, write(a.file, facts)
-}
-
-// Rejected reports whether the service rejects one of the account's keys: it is disabled or
-// deleted, or the account is suspended.
-func (a *Account) Rejected(ctx context.Context, f Facts) (bool, error) {
-	for _, key := range []string{f.ManagementKey, f.APIKey} {
-		_, err := a.verifier.Verify(ctx, auth.HashKey(key))
-		if _, ok := errors.AsType[*auth.Rejection](err); ok {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 func (f *Facts) check() error {

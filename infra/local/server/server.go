@@ -40,9 +40,6 @@ type Options struct {
 	Parameters map[string]string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
-	// Warnings, if there is one, gets a line for each thing that the user needs to know,
-	// such as another demo account.
-	Warnings io.Writer
 	// Through, if there is one, gets the engines and returns the endpoints by which the
 	// function reaches them. It also gets the names of their resources.
 	Through func(to awsclients.Engines, function string, made template.Resources) (awsclients.Engines, error)
@@ -71,7 +68,7 @@ type Server struct {
 // Start starts everything and serves once everything answers. The context
 // bounds the start only.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	o.Terminal, o.Warnings = cmp.Or(o.Terminal, io.Discard), cmp.Or(o.Warnings, io.Discard)
+	o.Terminal = cmp.Or(o.Terminal, io.Discard)
 	loaded, err := template.Load(filepath.Join(o.Root, "template.yaml"), o.Parameters)
 	if err != nil {
 		return nil, err

@@ -37,31 +37,9 @@ func (s *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 	if err := s.writeStack(outputs); err != nil {
 		return nil, fmt.Errorf("writing the stack's outputs: %w", err)
 	}
-	return made, s.openDemo(ctx, outputs)
-}
-
-// openDemo makes the demo account if there is none whose keys and workspace can be used.
-func (s *Server) openDemo(ctx context.Context, outputs map[string]string) error {
-	s.account = demo.New(s.engines.Config(), outputs, filepath.Join(s.options.State, "demo.json"))
-	renewed, err := s.account.Renew(ctx)
-	if err != nil {
-		return fmt.Errorf("demo account: %w", err)
-	}
-	if renewed {
-		_, _ = fmt.Fprintln(s.options.Warnings, "The demo account's workspace is deleted. This is another demo account.")
-	}
-	if s.Demo, err = s.account.Ensure(ctx); err != nil {
-		return err
-	}
-	rejected, err := s.account.Rejected(ctx, s.Demo)
-	if err != nil {
-		return fmt.Errorf("demo account: %w", err)
-	}
-	if rejected {
-		_, _ = fmt.Fprintf(s.options.Warnings, "A key of the demo account is disabled or deleted, or the account is suspended: calls with it get 401.\n"+
-			"`make admin ARGS='account enable %s'` ends a suspension; `make admin ARGS='key create mine --kind management'` makes a key.\n", s.Demo.AccountID)
-	}
-	return nil
+	s.account = demo.New(s.engines.Config(), outputs, filepath.Join(dir, "demo.json"))
+	s.Demo, err = s.account.Ensure(ctx)
+	return made, err
 }
 
 // writeStack writes what other programs on this machine need, such as the operator's
