@@ -60,19 +60,41 @@ func TestEveryStatus(t *testing.T) {
 // listed are the texts of a response whose values the description lists.
 var listed = regexp.MustCompile(`"(reason|provider|message)":"([a-z_]+|Only [^"]+)"`)
 
+// instant is a time: its year and its time of day.
+var instant = regexp.MustCompile(`(\d{4})-\d\d-\d\dT([0-9:]+)Z`)
+
 // seesPlanted fails the test unless the suite sees another member at each level of the
-// response, and another value of each listed text.
+// response, another value of each listed text, a time of another form, a job of another
+// status, a second JSON value, and each header that is missing, repeated or not declared, or
+// has a wrong value.
 func seesPlanted(t *testing.T, operation string, r response) {
 	t.Helper()
-	planted := []string{listed.ReplaceAllString(string(r.Body), `"$1":"planted"`)}
-	for at, letter := range string(r.Body) {
+	body := string(r.Body)
+	planted := []string{listed.ReplaceAllString(body, `"$1":"planted"`), body + "{}", strings.Replace(body, `"succeeded"`, `"queued"`, 1)}
+	for _, wrong := range []string{"$1-02-30T$2Z", "$1-01-02T$2.5Z", "$1-01-02T$2+00:00"} {
+		planted = append(planted, instant.ReplaceAllString(body, wrong))
+	}
+	for at, letter := range body {
 		if letter == '{' {
-			planted = append(planted, string(r.Body[:at+1])+`"planted":1,`+string(r.Body[at+1:]))
+			planted = append(planted, body[:at+1]+`"planted":1,`+body[at+1:])
 		}
 	}
-	for _, body := range planted {
-		if body != string(r.Body) && the.spec.CheckResponse(operation, r.Status, r.Header, []byte(body)) == nil {
-			t.Errorf("the suite accepts %s", body)
+	for _, other := range planted {
+		if other != body && the.spec.CheckResponse(operation, r.Status, r.Header, []byte(other)) == nil {
+			t.Errorf("the suite accepts %s", other)
+		}
+	}
+	for name, wrong := range map[string][]string{
+		"X-Planted": {"1"}, "X-Request-Id": nil, "Cache-Control": {"", ""}, "Content-Type": {"application/json; charset=utf-8"},
+		"Retry-After": {"05"}, "X-Ratelimit-Limit": {"soon"}, "Www-Authenticate": {""},
+	} {
+		if name == "Content-Type" && body == "" {
+			continue // without a body it is only HTTP's
+		}
+		header := r.Header.Clone()
+		header[name] = wrong
+		if the.spec.CheckResponse(operation, r.Status, header, r.Body) == nil {
+			t.Errorf("the suite accepts the header %s: %q with status %d", name, wrong, r.Status)
 		}
 	}
 }

@@ -14,64 +14,6 @@ import (
 	"signalbox.dev/infra/test/kit"
 )
 
-// TestCheckResponse: a response as the service returns it is accepted, and each
-// change that makes it wrong is reported.
-func TestCheckResponse(t *testing.T) {
-	t.Parallel()
-	spec, err := openapi.Load("../../../openapi.yaml")
-	kit.Must(t, err)
-	const job = `{"data":{"id":"7c9e6679-7425-40de-944b-e07fc1f90ae7","status":"running",` +
-		`"synced_groups":null,"deleted_groups":null,"error_message":null,` +
-		`"created_at":"2025-08-24T10:30:00Z","started_at":"2025-08-24T10:30:02Z","finished_at":null}}`
-	check := func(operation string, status int, body, name string, values ...string) error {
-		header := http.Header{
-			"Content-Type": {"application/json"}, "X-Request-Id": {"5f0c"}, "Cache-Control": {"private, no-cache"}, "Etag": {`"a"`}, "Retry-After": {"5"},
-			"Strict-Transport-Security": {"max-age=31536000"}, "X-Content-Type-Options": {"nosniff"},
-		}
-		header[http.CanonicalHeaderKey(name)] = values
-		if len(values) == 0 {
-			header.Del(name)
-		}
-		return spec.CheckResponse(operation, status, header, []byte(body))
-	}
-	with := func(old, replacement string) string { return strings.Replace(job, old, replacement, 1) }
-	for name, err := range map[string]error{
-		"job":                  check("getSyncJob", 200, job, ""),
-		"unchanged":            check("getSyncJob", 304, "", "Content-Type"),
-		"optional header":      check("getSyncJob", 200, job, "Retry-After"),
-		"transport header":     check("getSyncJob", 200, job, "X-Amz-Cf-Id", "a"),
-		"the gateway's answer": check("getSyncJob", 200, job, "x-amzn-ErrorType", "a"),
-	} {
-		if err != nil {
-			t.Errorf("%s: reported %v", name, err)
-		}
-	}
-	for name, err := range map[string]error{
-		"unknown operation":       check("getNothing", 200, job, ""),
-		"unlisted status":         check("getSyncJob", 204, "", ""),
-		"empty body":              check("getSyncJob", 200, "", ""),
-		"two values":              check("getSyncJob", 200, job+"{}", ""),
-		"body on 304":             check("getSyncJob", 304, "{}", "Content-Type"),
-		"added member":            check("getSyncJob", 200, with(`{"id"`, `{"more":1,"id"`), ""),
-		"no such day":             check("getSyncJob", 200, with("2025-08-24", "2025-02-30"), ""),
-		"part of a second":        check("getSyncJob", 200, with("30:02Z", "30:02.5Z"), ""),
-		"not in UTC":              check("getSyncJob", 200, with("30:02Z", "30:02+00:00"), ""),
-		"started while queued":    check("getSyncJob", 200, with("running", "queued"), ""),
-		"content type":            check("getSyncJob", 200, job, "Content-Type", "application/json; charset=utf-8"),
-		"missing header":          check("getSyncJob", 200, job, "ETag"),
-		"undeclared header":       check("getSyncJob", 200, job, "Access-Control-Allow-Origin", "*"),
-		"repeated header":         check("getSyncJob", 200, job, "ETag", `"a"`, `"b"`),
-		"header out of range":     check("getSyncJob", 200, job, "Retry-After", "0"),
-		"padded number":           check("getSyncJob", 200, job, "Retry-After", "05"),
-		"header without a number": check("getSyncJob", 200, job, "Retry-After", "soon"),
-		"body where none may be":  spec.CheckRequest("deleteFile", []byte("{}")),
-	} {
-		if err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-}
-
 // TestAnswersOfTheTemplate: what the gateway and the firewall answer by themselves is as
 // described, for each operation that has the status. So are the throttles.
 func TestAnswersOfTheTemplate(t *testing.T) {
