@@ -367,7 +367,7 @@ class Pipeline(unittest.TestCase):
         self.assertEqual(self.workflow["permissions"], {})
         read = {"contents": "read"}
         self.assertEqual({job: body["permissions"] for job, body in self.jobs.items()}, {
-            "commit": read, "ci": read, "build": read, "deploy": read | {"id-token": "write"}, "verify": read | {"id-token": "write", "actions": "read"}})
+            "commit": read, "ci": read, "build": read, "deploy": read | {"id-token": "write"}, "verify": read | {"id-token": "write"}})
 
     def test_the_deployment(self):
         """One at a time in an environment, under the service role, and not cut short."""
