@@ -31,10 +31,8 @@ const (
 )
 
 // files are the files that the page loads, by name, with their paths in the repository.
-// llms.txt is for programs that write clients (llmstxt.org).
 var files = map[string]string{
 	document:               "infra/openapi.yaml",
-	"llms.txt":             "infra/local/docs/llms.txt",
 	"page.css":             "infra/local/docs/page.css",
 	"page.js":              "infra/local/docs/page.js",
 	"swagger-ui-bundle.js": viewer + "swagger-ui-bundle.js",
@@ -62,8 +60,6 @@ func Pages(c Config) map[string]http.Handler {
 		"/docs/":          guard(http.HandlerFunc(c.page)),
 		"/docs/demo.json": guard(http.HandlerFunc(c.demo)),
 		"/docs/" + asJSON: guard(http.HandlerFunc(c.document)),
-		// Its usual address is the root. Its links are relative.
-		"/llms.txt": guard(http.RedirectHandler("/docs/llms.txt", http.StatusFound)),
 	}
 	for name, path := range files {
 		pages["/docs/"+name] = guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -42,7 +42,6 @@ func TestPagesBesideTheAPI(t *testing.T) {
 		{"GET", "/docs/swagger-ui-bundle.js", "[::1]:3000", 200, "text/javascript", "SwaggerUIBundle"},
 		{"GET", "/docs/openapi.yaml", "127.0.0.1", 200, "application/yaml", "openapi: 3.1.0"},
 		{"GET", "/docs/openapi.json", "127.0.0.1", 200, "application/json", `"openapi":"3.1.0"`},
-		{"GET", "/llms.txt", "localhost", 200, "text/plain", "(openapi.yaml)"},
 		{"GET", "/docs/", "localhost", 200, "text/html", `type="application/yaml" href="openapi.yaml"`},
 		{"GET", "/docs/demo.json", "localhost", 200, "application/json", "sbx_demo"},
 		{"HEAD", "/docs/", "localhost", 200, "text/html", ""},

@@ -319,7 +319,7 @@ class Template(unittest.TestCase):
                     value in map(str, rule.get("AllowedValues", [value])) and re.fullmatch(rule.get("AllowedPattern", ".*"), value)
                     and (rule["Type"] == "String" or rule.get("MinValue", 0) <= int(value) <= rule.get("MaxValue", int(value))), f"{name}: {parameter}={value}")
         self.assertEqual(config["default"]["local_start_api"]["parameters"]["port"], 3001, "make run serves the port before it")
-        local = {"sync", "local_start_api", "local_invoke"}
+        local = {"local_start_api", "local_invoke"}
         for name in config.keys() - {"version"}:
             tables = {command: table["parameters"] for command, table in config[name].items() if not (name == "default" and command in local)}
             stack, environment = tables["global"]["stack_name"], "dev" if name == "default" else name
