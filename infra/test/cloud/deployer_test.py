@@ -198,7 +198,7 @@ class Deployment(unittest.TestCase):
             self.assertEqual(set(excepted), set(sum(denied.values(), [])), f"{role}: an exception explains nothing")
 
     def test_the_deployer_may_make_the_calls_of_sam(self):
-        """Not those of --on-failure."""
+        """Not those of `sam sync` and of --on-failure."""
         subprocess.run([ROOT / "infra/release/venv", ROOT / "infra/release", ROOT / ".build/sam"], check=True)
         (code,) = (ROOT / ".build/sam/lib").glob("python3*/site-packages/samcli/lib/deploy/deployer.py")
         called = set(re.findall(r"_client\.(?:get_paginator\(\W)?(\w+)", code.read_text())) - {"get_paginator", "get_waiter", "create_stack", "update_stack", "rollback_stack", "delete_stack"}
