@@ -440,7 +440,7 @@ func operatorCases() []cases.Case {
 			return s.supersedes("first", one, two), s.supersedes("second", two, one)
 		}),
 		superseding("one successor of two", []string{"done"}, "done", func(s *situation) (cases.Act, cases.Act) {
-			one, successor, two := s.created(), s.created(), s.created()
+			one, two, successor := s.created(), s.created(), s.created()
 			return s.supersedes("first", one, successor), s.supersedes("second", two, successor)
 		}),
 	}
