@@ -203,7 +203,7 @@ func (w *World) run(a *Act, p *plan, d disturbance) (Result, *client) {
 	}
 	c := &client{
 		world: w, act: a, plan: p, life: newLife(limit), disturbance: d,
-		ran: make(chan struct{}), byID: map[string]*Call{}, last: map[string]failure{}, made: map[string]chan struct{}{}, answers: map[string]chan struct{}{},
+		ran: make(chan struct{}), byID: map[string]*Call{}, made: map[string]chan struct{}{}, answers: map[string]chan struct{}{},
 	}
 	defer c.life.end(context.Canceled)
 	if p == nil {

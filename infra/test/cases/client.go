@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,10 +56,9 @@ type client struct {
 	attempts int
 	deepest  int // round of the calls that were answered
 	met      []failure
-	last     map[string]failure // of each kind
-	begun    atomic.Bool        // beside
-	ran      chan struct{}      // closed when beside has run
-	later    []func()           // attempts that are applied when their client has given up
+	begun    atomic.Bool   // beside
+	ran      chan struct{} // closed when beside has run
+	later    []func()      // attempts that are applied when their client has given up
 	applied  []Call
 	// Of the planned calls: closed when a call is made, and when it is answered.
 	made, answers map[string]chan struct{}
@@ -72,7 +70,6 @@ type failure struct {
 
 	fault  *Fault
 	at     time.Time
-	lost   bool           // its connection was lost
 	logged map[string]any // the error in the log, nil if that is not known
 }
 
@@ -175,9 +172,6 @@ func (c *client) arrives(r *http.Request, a *attempt) (isTooMany bool) {
 	}
 	a.number = 1
 	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &a.number)
-	if f, ok := c.last[kind]; ok && !c.world.Real() && f.at.Equal(time.Now()) && a.number > 1 && (!f.lost || a.number > 2) {
-		c.world.Broken("calls", "%s is repeated without a pause", a.call)
-	}
 	return c.most > 0 && c.attempts > c.most
 }
 
@@ -369,11 +363,7 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 	if f.is(usable) {
 		c.deepest = max(c.deepest, a.call.Round)
 	}
-	met := failure{*a.call, f, c.world.Now(), err != nil && !errors.Is(err, os.ErrDeadlineExceeded), logged}
-	c.met = append(c.met, met)
-	if !f.is(usable) {
-		c.last[a.call.Kind] = met
-	}
+	c.met = append(c.met, failure{*a.call, f, c.world.Now(), logged})
 	return response, err
 }
 

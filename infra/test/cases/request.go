@@ -134,6 +134,10 @@ func (x exchange) result() string {
 	return strings.TrimSpace(text + " " + strings.Join(x.answer.Issues, " "))
 }
 
+// mostAttempts bounds the attempts of a request, because a busy service must not be asked without a
+// pause. About 28 fit into two seconds of refusals with random pauses; without a pause hundreds do.
+const mostAttempts = 60
+
 // judgeLine checks the request's log line and audit line. infra/test/contract compares the
 // names in them with infra/openapi.yaml.
 func (w *World) judgeLine(x exchange, c *client) {
@@ -148,6 +152,9 @@ func (w *World) judgeLine(x exchange, c *client) {
 	}
 	if failed {
 		want["level"] = "ERROR"
+	}
+	if c.attempts > mostAttempts {
+		w.Broken("line", "aws_calls is %d, at most %d are allowed", c.attempts, mostAttempts)
 	}
 	if x.answer.Reason != "" {
 		want["reason"] = x.answer.Reason
