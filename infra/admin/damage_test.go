@@ -147,7 +147,7 @@ func TestADamagedKeyIsCounted(t *testing.T) {
 	d := newApart(t)
 	d.key("alice", "")
 	d.set(d.engines.Tables.Access, "key#"+d.key("alice", ""), "key", "name", &types.AttributeValueMemberBOOL{})
-	if got := d.want(exit.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "1 other key damaged") {
+	if got := d.want(exit.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "passed over 1 damaged key: ") {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
 }

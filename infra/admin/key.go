@@ -316,7 +316,7 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(folded(k.Name), name) || k.Hash == hash
 	})
 	if damaged, _ := acts.Split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(damaged) > 0 {
-		s.Warn(acts.Count(len(damaged), "other key") + " damaged, so the search by name is incomplete: `admin key find --state damaged` lists them")
+		s.Warn("the search by name is incomplete, because it passed over " + acts.Count(len(damaged), "damaged key") + ": `admin key find --state damaged` lists them")
 	}
 	return found, err
 }
