@@ -19,6 +19,7 @@ import (
 	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -451,7 +452,7 @@ func operatorCases() []cases.Case {
 func (s *situation) supersedes(name string, old, successor ids.Credential) cases.Act {
 	s.changed[old], s.changed[successor] = true, true
 	a := s.Command(name, func(ctx context.Context, c cases.Clients) error {
-		_, err := c.Manager.Supersede(ctx, s.Tenant.Workspace, old, successor)
+		_, err := c.Manager.Supersede(ctx, calls.Wait, s.Tenant.Workspace, old, successor)
 		if from, to := s.at(old), s.at(successor); err == nil && (!from.Disabled || from.SortOrder <= to.SortOrder) {
 			s.Broken("stored", "%s is done, the old one is disabled: %t, in position %d after %d", name, from.Disabled, from.SortOrder, to.SortOrder)
 		}

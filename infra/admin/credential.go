@@ -225,7 +225,7 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 		}
 	}
 	if err == nil {
-		moved, err = s.Credentials.Supersede(ctx, old.Workspace, old.ID, successor.ID)
+		moved, err = s.Credentials.Supersede(ctx, s.pause, old.Workspace, old.ID, successor.ID)
 	}
 	s.Audit(ctx, "credential.supersede", err, []any{"account", old.Account, "workspace", old.Workspace,
 		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New))})

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -100,6 +101,7 @@ func ends(ts *testscript.TestScript, want int, args []string) {
 	var stderr strings.Builder
 	a := newApp(strings.NewReader(strings.ReplaceAll(stdin, `\n`, "\n")), ts.Stdout(), io.MultiWriter(ts.Stderr(), &stderr))
 	a.terminal, a.interactive = flag == "-type", flag == "-type"
+	a.pause = func(context.Context, time.Duration) error { return nil } // TestCases has what an act waits for
 	if code := a.run(context.Background(), args); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}

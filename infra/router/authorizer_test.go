@@ -30,6 +30,7 @@ import (
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 	"signalbox.dev/shared/seal"
@@ -458,7 +459,7 @@ func TestChangesBetweenAttempts(t *testing.T) {
 	plan := f.plan()
 	sends("the first attempt", plan, 1, "sk-first")
 	third := f.store("sk-third", byok.Settings{})
-	_, err := manager.Supersede(t.Context(), f.tenant.Workspace, second.ID, third.ID)
+	_, err := manager.Supersede(t.Context(), calls.Wait, f.tenant.Workspace, second.ID, third.ID)
 	kit.Must(t, err)
 	sends("superseded", plan, 2, "sk-third")
 	sends("the shared endpoint after it", plan, 3, "sk-third") // it was not in the plan as it was made

@@ -50,7 +50,7 @@ func newFixture(t *testing.T) *fixture {
 	f.faulty.HTTPClient, f.faulty.APIOptions = f.faults, []func(*middleware.Stack) error{calls.RefuseMalformed} // as every client has it
 	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.KeyARN)
 	f.store = byok.NewStore(db, env.Tables.Credentials, env.Tables.Control, sealer).At(func() time.Time { return *f.clock })
-	f.manager = byok.NewManager(db, env.Tables.Credentials).Hurried()
+	f.manager = byok.NewManager(db, env.Tables.Credentials)
 	f.rewraps = byok.NewWrappedKeys(db, env.Tables.Credentials)
 	return f
 }

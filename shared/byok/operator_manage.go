@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -41,12 +40,11 @@ type managerAPI interface {
 type Manager struct {
 	db    managerAPI
 	table string
-	pause func(context.Context, time.Duration) error
 }
 
 // NewManager administers the credentials table.
 func NewManager(db managerAPI, table string) *Manager {
-	return &Manager{db: db, table: table, pause: calls.Wait}
+	return &Manager{db: db, table: table}
 }
 
 // Disable keeps a credential from being used, or returns ErrNotFound.

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -31,6 +32,9 @@ var (
 // changed one of the two credentials.
 const supersedeAttempts = 5
 
+// Pause returns after the duration, or with the context's error, as calls.Wait does.
+type Pause func(context.Context, time.Duration) error
+
 // Supersede rotates a key without a gap: in one transaction the new credential
 // takes the old one's sort_order, the old one takes the new one's and is disabled. If
 // the new one comes first already, both keep theirs. Both must be in the workspace, and
@@ -45,7 +49,7 @@ const supersedeAttempts = 5
 // therefore looks at the new credential and then waits for ReadTime. A later reading may
 // see one of the two rows changed: it sees the new credential as usable, and possibly the
 // old one too.
-func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor ids.Credential) (changed bool, err error) {
+func (m *Manager) Supersede(ctx context.Context, pause Pause, w ids.Workspace, old, successor ids.Credential) (changed bool, err error) {
 	if old == successor {
 		return false, ErrSameCredential
 	}
@@ -68,7 +72,7 @@ func (m *Manager) Supersede(ctx context.Context, w ids.Workspace, old, successor
 		if from.Disabled && to.SortOrder < from.SortOrder { // superseded before
 			return false, nil
 		}
-		if err := m.pause(ctx, ReadTime); err != nil {
+		if err := pause(ctx, ReadTime); err != nil {
 			return false, fmt.Errorf("superseding a credential: %w", err)
 		}
 		err = m.swap(ctx, from, to)

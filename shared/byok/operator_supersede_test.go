@@ -16,6 +16,7 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -41,6 +42,8 @@ func (f *fixture) order() map[ids.Credential]string {
 	return order
 }
 
+func hurried(context.Context, time.Duration) error { return nil } // no reader is waited for
+
 func TestSupersede(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(*byok.Draft)
@@ -61,7 +64,7 @@ func TestSupersede(t *testing.T) {
 			f := newFixture(t)
 			old, successor := f.pair(c.change)
 			for _, first := range []bool{true, false} { // the second time changes nothing
-				if changed, err := f.manager.Supersede(t.Context(), f.workspace, old, successor); !errors.Is(err, c.want) || changed != (c.want == nil && first) {
+				if changed, err := f.manager.Supersede(t.Context(), hurried, f.workspace, old, successor); !errors.Is(err, c.want) || changed != (c.want == nil && first) {
 					t.Errorf("changed: %t, %v, want %v", changed, err, c.want)
 				}
 				if diff := cmp.Diff(map[ids.Credential]string{old: c.from, successor: c.to}, f.order()); diff != "" {
@@ -76,7 +79,7 @@ func TestSupersedeNeedsTwoCredentials(t *testing.T) {
 	f := newFixture(t)
 	c, unknown := f.newCredential().ID, ids.New[ids.Credential]()
 	for pair, want := range map[[2]ids.Credential]error{{c, unknown}: byok.ErrNotFound, {unknown, c}: byok.ErrNotFound, {c, c}: byok.ErrSameCredential} {
-		if _, err := f.manager.Supersede(t.Context(), f.workspace, pair[0], pair[1]); !errors.Is(err, want) {
+		if _, err := f.manager.Supersede(t.Context(), hurried, f.workspace, pair[0], pair[1]); !errors.Is(err, want) {
 			t.Errorf("%v: %v, want %v", pair, err, want)
 		}
 	}
@@ -134,7 +137,7 @@ func TestAReadingThatMissedTheSuccessor(t *testing.T) {
 				}
 			}()
 			synctest.Wait()
-			if changed, err := byok.NewManager(table, "t").Supersede(t.Context(), f.workspace, old, successor); !changed || err != nil {
+			if changed, err := byok.NewManager(table, "t").Supersede(t.Context(), calls.Wait, f.workspace, old, successor); !changed || err != nil {
 				t.Errorf("%v, %v", changed, err)
 			}
 			<-read
