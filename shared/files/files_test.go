@@ -20,13 +20,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// The states of a bucket's versioning; "" is off.
-const (
-	off     types.BucketVersioningStatus = ""
-	enabled                              = types.BucketVersioningStatusEnabled
-)
-
-// fixture is one workspace in a new bucket.
+// fixture is one workspace in a new bucket with versioning.
 type fixture struct {
 	*testing.T
 	bucket    kit.Bucket
@@ -35,10 +29,10 @@ type fixture struct {
 	store     *files.Store
 }
 
-func newFixture(t *testing.T, versioning types.BucketVersioningStatus) *fixture {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	engines := kit.Start(t)
-	bucket := kit.Bucket{Client: s3.NewFromConfig(engines.Config), Name: engines.Bucket(t, versioning)}
+	bucket := kit.Bucket{Client: s3.NewFromConfig(engines.Config), Name: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
 	return &fixture{
 		T: t, bucket: bucket, engines: engines,
 		workspace: ids.New[ids.Workspace](), store: files.NewStore(bucket, bucket.Name),
@@ -91,32 +85,6 @@ func (s *fixture) mustDelete(f ids.File, versions ...int) {
 	}
 }
 
-func (s *fixture) mustNotFind(f ids.File) {
-	s.Helper()
-	if receipt, err := s.store.Delete(s.Context(), s.workspace, f); !errors.Is(err, files.ErrNotFound) || receipt != (files.Receipt{}) {
-		s.Errorf("Delete: %+v, %v; want not found", receipt, err)
-	}
-}
-
-func TestDeleteLeavesNothing(t *testing.T) {
-	for versioning, histories := range map[types.BucketVersioningStatus][]string{off: {"w", "w"}, enabled: {"w", "wmww", "wwm", "wmm"}} {
-		t.Run("versioning "+string(versioning), func(t *testing.T) {
-			s := newFixture(t, versioning)
-			file, sibling := ids.File("file_1"), ids.File("file_10")
-			s.put(sibling)
-			for _, history := range histories { // the same id again is a new file
-				s.fill(file, history)
-				s.mustDelete(file, strings.Count(history, "w"))
-				s.mustNotFind(file)
-			}
-			s.mustNotFind("file_never")
-			if n := s.left(sibling); n != 1 {
-				t.Errorf("of file_10 %d versions are left, want 1", n)
-			}
-		})
-	}
-}
-
 // through returns a client that meets these faults.
 func (s *fixture) through(rules ...faults.Rule) (*s3.Client, *faults.Transport) {
 	transport := faults.Wrap(s.engines.Config.HTTPClient)
@@ -144,7 +112,7 @@ func (s *fixture) mustBeHidden(f ids.File) {
 
 // Delete gives up if the file is written again after each attempt.
 func TestAFileWrittenAgainAndAgain(t *testing.T) {
-	s := newFixture(t, enabled)
+	s := newFixture(t)
 	s.put("file_a")
 	writes := 0
 	s.inject(faults.Rule{Operation: "DeleteObject", Fault: faults.Then(func() {
@@ -171,30 +139,9 @@ func (p paged) ListObjectVersions(ctx context.Context, in *s3.ListObjectVersions
 	return p.Client.ListObjectVersions(ctx, &asked, o...)
 }
 
-// S3 may refuse more than once, with progress in between. While it is busy, Delete goes on.
-// Two refusals for another reason may follow; Delete retries both kinds.
-func TestRefusalsAreRetried(t *testing.T) {
-	for versions, codes := range map[int][]string{
-		3: {"SlowDown", "", "SlowDown", "", "SlowDown"},
-		1: {"SlowDown", "InternalError", "InternalError", "ServiceUnavailable", "AccessDenied", "AccessDenied"},
-	} {
-		s := newFixture(t, enabled)
-		s.fill("file_a", strings.Repeat("w", versions))
-		var rules []faults.Rule
-		for call, code := range codes {
-			if code != "" {
-				rules = append(rules, faults.Rule{Operation: "DeleteObjects", Call: call + 1, Fault: faults.RefuseVersions(code)})
-			}
-		}
-		client, _ := s.through(rules...)
-		s.store = files.NewStore(paged{client, 2}, s.bucket.Name)
-		s.mustDelete("file_a", versions)
-	}
-}
-
 // If S3 always refuses a version, Delete removes everything else and then fails.
 func TestAVersionThatIsAlwaysRefused(t *testing.T) {
-	s := newFixture(t, enabled)
+	s := newFixture(t)
 	s.put("file_a")
 	current, err := s.head("file_a")
 	kit.Must(t, err)
@@ -231,7 +178,7 @@ func TestAVersionThatIsAlwaysRefused(t *testing.T) {
 // A listing whose marker does not move would be read until the request's time ends. Another
 // bucket's listing, and one that is cut off, would pass for the end.
 func TestEveryListingIsChecked(t *testing.T) {
-	s := newFixture(t, enabled)
+	s := newFixture(t)
 	const key, token = "<NextKeyMarker>k</NextKeyMarker>", "<NextContinuationToken>c</NextContinuationToken>"
 	ignore := func(_ any, err error) error { return err }
 	for name, c := range map[string]struct {

@@ -28,7 +28,7 @@ func (s *fixture) versions() map[ids.File]files.Stored {
 }
 
 func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
-	s := newFixture(t, enabled)
+	s := newFixture(t)
 	neighbour := ids.New[ids.Workspace]()
 	kit.Must(t, s.manager().Upload(t.Context(), neighbour, "file_a", strings.NewReader("x"), "text/plain"))
 	s.put("file_a")
@@ -64,7 +64,7 @@ func TestPurgeLeavesNothingOfAWorkspace(t *testing.T) {
 
 // An upload may begin, or its parts arrive, while others are aborted.
 func TestUploadsAreListedUntilNoneIsLeft(t *testing.T) {
-	s := newFixture(t, enabled)
+	s := newFixture(t)
 	s.bucket.Begin(t, files.Key(s.workspace, "file_a"))
 	late := sync.OnceFunc(func() { s.bucket.Begin(t, files.Key(s.workspace, "file_b")) })
 	client, _ := s.through(faults.Rule{Operation: "AbortMultipartUpload", Fault: faults.Then(late)})
@@ -77,7 +77,7 @@ func TestUploadsAreListedUntilNoneIsLeft(t *testing.T) {
 
 // Here, a listing ends if it continues after a removed version.
 func TestPurgeReadsEveryPage(t *testing.T) {
-	s := newFixture(t, enabled)
+	s := newFixture(t)
 	for range 5 {
 		s.put("file_a")
 	}
@@ -89,7 +89,7 @@ func TestPurgeReadsEveryPage(t *testing.T) {
 }
 
 func TestOnlyAStoredFileExists(t *testing.T) {
-	s := newFixture(t, enabled)
+	s := newFixture(t)
 	client, _ := s.through(faults.Rule{Operation: "PutObject", Call: 1, Fault: faults.Answer(http.StatusForbidden, "AccessDenied", "denied")})
 	m := files.NewManager(client, s.bucket.Name)
 	for _, exists := range []bool{false, true} {
