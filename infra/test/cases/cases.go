@@ -269,7 +269,7 @@ func (s Suite) Play(t *testing.T) {
 			return
 		}
 		t.Run(c.Name, func(t *testing.T) {
-			(&player{t: t, Case: c, tried: tried, asides: map[string]plan{}, setup: &setup{c.Versioning, 0, map[int]stage{}}}).play()
+			(&player{t: t, Case: c, tried: tried, besidePlans: map[string]plan{}, setup: &setup{c.Versioning, 0, map[int]prepared{}}}).play()
 		})
 	}
 	for _, o := range s.Overlaps {
@@ -284,16 +284,16 @@ func (s Suite) Play(t *testing.T) {
 type player struct {
 	Case
 
-	t        *testing.T
-	setup    *setup
-	tried    map[string]bool // kinds of calls with the whole menu, and operations with each reason
-	plan     plan
-	plain    [2]string // what is stored without a fault: on the model, on engines
-	verdicts int
-	unmet    int
-	failures int
-	said     bool // by more than its calls
-	asides   map[string]plan
+	t           *testing.T
+	setup       *setup
+	tried       map[string]bool // kinds of calls with the whole menu, and operations with each reason
+	plan        plan
+	plain       [2]string // what is stored without a fault: on the model, on engines
+	verdicts    int
+	unmet       int
+	failures    int
+	said        bool // by more than its calls
+	besidePlans map[string]plan
 }
 
 func (p *player) play() {
@@ -400,7 +400,7 @@ func (p *player) settled(w *World, v verdict, got *seen) bool {
 	}
 	left, world := got.stored, 1
 	if !w.Real() {
-		left, world = comparable(w.model.Changes(w.stage.model)), 0
+		left, world = comparable(w.model.Changes(w.prepared.model)), 0
 	}
 	if p.verdicts == 1 {
 		p.plain[world] = left
@@ -431,21 +431,21 @@ func (p *player) inRound(round int) []Call {
 	return slices.DeleteFunc(slices.Clone(p.plan.calls), func(c Call) bool { return c.Round != round })
 }
 
-// aside is what an act beside does alone.
-func (p *player) aside(b Beside) plan {
-	if _, known := p.asides[b.Act.Name]; !known {
+// alone is what an act beside does alone.
+func (p *player) alone(b Beside) plan {
+	if _, known := p.besidePlans[b.Act.Name]; !known {
 		p.look(func(w *World) {
 			act := p.Set(w).beside(b.Act.Name).Act
 			r, c := w.run(&act, nil, disturbance{})
-			p.asides[b.Act.Name] = planOf(c, r)
+			p.besidePlans[b.Act.Name] = planOf(c, r)
 		})
 	}
-	return p.asides[b.Act.Name]
+	return p.besidePlans[b.Act.Name]
 }
 
 // lastOf is the last call of an act beside.
 func (p *player) lastOf(b Beside) Call {
-	calls := p.aside(b).calls
+	calls := p.alone(b).calls
 	return calls[len(calls)-1]
 }
 
@@ -504,7 +504,7 @@ func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result
 		case !last:
 			want = append(want, then)
 		}
-		if ends := append(slices.Clone(b.Ends), p.aside(b).result); !slices.Contains(ends, done[0].Result.Text) {
+		if ends := append(slices.Clone(b.Ends), p.alone(b).result); !slices.Contains(ends, done[0].Result.Text) {
 			w.Broken("result", "%s ends in %q, want %q: %v", b.Act.Name, done[0].Result.Text, ends, done[0].Result.Shown)
 		}
 	}
@@ -575,7 +575,7 @@ func (p *player) all() (all []verdict) {
 		all = p.faults(shape.Act.Spare)
 	}
 	for _, b := range shape.Beside {
-		p.aside(b)
+		p.alone(b)
 		if b.Held {
 			all = append(all, p.helds(b)...)
 		} else {

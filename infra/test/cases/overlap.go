@@ -34,7 +34,7 @@ func (o Overlap) play(t *testing.T, atLeast time.Duration) {
 	if atLeast > 0 {
 		start = int(began.Unix())
 	}
-	seed, setup := start, &setup{versioning: o.Versioning, stages: map[int]stage{}}
+	seed, setup := start, &setup{versioning: o.Versioning, prepared: map[int]prepared{}}
 	for ; seed < start+*seeds || time.Since(began) < atLeast; seed++ {
 		problems := play(t, false, setup, func(w *World) { o.overlap(w, seed, reached) })
 		if len(problems) == 0 {

@@ -224,7 +224,7 @@ func (w *World) Short(a Act, most int) Result {
 // OnModel runs a plain test of a function in a World on the model.
 func OnModel(t *testing.T, versioning string, page int, test func(*World)) {
 	t.Helper()
-	for _, problem := range play(t, false, &setup{versioning, page, map[int]stage{}}, test) {
+	for _, problem := range play(t, false, &setup{versioning, page, map[int]prepared{}}, test) {
 		t.Error(problem)
 	}
 }

@@ -55,7 +55,7 @@ type World struct {
 	storage  aws.HTTPClient
 	setup    *setup
 	model    *awsmodel.World // nil on engines
-	stage    stage           // the last one
+	prepared prepared        // the last one
 	applying sync.Mutex      // guards the model
 
 	mu       sync.Mutex
@@ -100,13 +100,13 @@ var engines = flag.String("engines", "", "play the cases on the real engines too
 
 // setup is what the Worlds of a case have in common.
 type setup struct {
-	versioning string        // of the bucket
-	page       int           // the number of versions that a listing has at most; 0 for S3's own
-	stages     map[int]stage // by their number
+	versioning string           // of the bucket
+	page       int              // the number of versions that a listing has at most; 0 for S3's own
+	prepared   map[int]prepared // by their number
 }
 
-// stage is a World that is prepared so far.
-type stage struct {
+// prepared is a World that is prepared so far.
+type prepared struct {
 	number int
 	model  *awsmodel.World
 	value  any
@@ -118,21 +118,21 @@ func Prepared[T any](w *World, fill func() T) T {
 	if w.Real() {
 		return fill()
 	}
-	w.stage.number++
-	number := w.stage.number
-	s, known := w.setup.stages[number]
+	w.prepared.number++
+	number := w.prepared.number
+	s, known := w.setup.prepared[number]
 	if !known {
 		s.value = fill()
-		s.number, s.model = w.stage.number, w.model
-		w.setup.stages[number] = s
+		s.number, s.model = w.prepared.number, w.model
+		w.setup.prepared[number] = s
 	}
-	w.stage, w.model = s, s.model.Clone()
+	w.prepared, w.model = s, s.model.Clone()
 	cryptotest.SetGlobalRandom(w.t, uint64(s.number)) //nolint:gosec // a small number
 	return s.value.(T)                                //nolint:errcheck // it comes from above
 }
 
 // Changed reports whether anything is stored otherwise than Prepared left it. Only the model knows.
-func (w *World) Changed() bool { return len(w.model.Changes(w.stage.model)) > 0 }
+func (w *World) Changed() bool { return len(w.model.Changes(w.prepared.model)) > 0 }
 
 // play runs a verdict in a new World, and returns what it broke.
 func play(t *testing.T, real bool, s *setup, verdict func(*World)) (problems []string) {
