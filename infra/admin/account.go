@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 
 	"signalbox.dev/infra/admin/acts"
@@ -108,18 +106,18 @@ func (accountList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return output.List(s.out, viewAccounts(survey.Accounts, maps.Values(survey.Keys)), "account", "name", "state", "age", "default workspace")
+	return output.List(s.out, viewAccounts(survey), "account", "name", "state", "age", "default workspace")
 }
 
 // viewAccounts goes through the keys once: there are tens of thousands.
-func viewAccounts(accounts map[ids.Account]auth.Account, keys iter.Seq[auth.SurveyedKey]) (rows []accountView) {
+func viewAccounts(survey *auth.Survey) (rows []accountView) {
 	differ := map[ids.Account]bool{} // accounts with a key whose mark is another
-	for key := range keys {
-		if key.Suspended != accounts[key.Account].Suspended {
+	for _, key := range survey.Keys {
+		if key.Suspended != survey.Accounts[key.Account].Suspended {
 			differ[key.Account] = true
 		}
 	}
-	for id, a := range acts.Sorted(accounts) {
+	for id, a := range acts.Sorted(survey.Accounts) {
 		row := accountView{id, a.Name, "active", output.Optional(a.Default), output.When(a.CreatedAt)}
 		switch {
 		case a.Damage != nil:

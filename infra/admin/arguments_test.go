@@ -26,7 +26,7 @@ func TestWordsAreCompleted(t *testing.T) {
 		"--json workspace d":                 "default delete",
 		"key create --k":                     "--kind",
 		"key create --kind ":                 "management standard",
-		"key create --kind management --exp": "--expires-in --expires-at",
+		"key create --kind management --exp": "--expires-in",
 		"completion z":                       "zsh",
 		"credential list --provider mis":     "mistral",
 		"key create a":                       "",
@@ -72,7 +72,7 @@ func TestTheAccountMayComeFirst(t *testing.T) {
 		"--account A credential find -- -x":    "credential find --account A -- -x",
 		"-- --account A":                       "-- --account A",
 		"--account":                            "--account",
-		"-q --account A key list --limit 2":    "-q key list --limit 2 --account A",
+		"-q --account A key list --state x":    "-q key list --state x --account A",
 	} {
 		if got := arguments.Reorder(strings.Fields(line), parser.Model.Flags); strings.Join(got, " ") != want {
 			t.Errorf("%q became %q, want %q", line, got, want)
@@ -97,8 +97,8 @@ func TestNoUsageErrorRepeatsASecret(t *testing.T) {
 	dir := t.TempDir()
 	for _, words := range []string{
 		"SECRET", "SECRET list", "key SECRET", "help SECRET", "account list SECRET", "--SECRET", "-SECRET", "--SECRET=1",
-		"account list -qSECRET", "account list --audit-file=SECRET", "account list --json=SECRET", "account list --limit SECRET",
-		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key create k --expires-at=SECRET", "key disable SECRET",
+		"account list -qSECRET", "account list --audit-file=SECRET", "account list --json=SECRET",
+		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key disable SECRET",
 		"job show /SECRET", "file delete SECRET", "file upload SECRET", "credential show SECRET", "credential list --workspace SECRET",
 		"credential list --provider openai,SECRET", "credential plan --model m --provider openai --api-key-hash SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",
 	} {

@@ -33,31 +33,18 @@ type keyCreate struct {
 	Name      string             `arg:"" help:"The key's name."`
 	Kind      auth.Kind          `enum:"management,standard" default:"standard" help:"management or standard (${default})."`
 	Workspace ids.Workspace      `placeholder:"ID" help:"Bind a standard key to this workspace alone."`
-	ExpiresIn arguments.Lifetime `xor:"end" placeholder:"DURATION" help:"How long the key is valid, such as 90d or 36h."`
-	ExpiresAt time.Time          `xor:"end" placeholder:"TIME" help:"When the key expires, such as 2027-01-31T00:00:00Z."`
-}
-
-// end returns when the key expires, or the zero time if never.
-func (c keyCreate) end(now time.Time) (time.Time, error) {
-	end := c.ExpiresAt
-	if c.ExpiresIn != 0 {
-		end = now.Add(time.Duration(c.ExpiresIn))
-	}
-	if !end.IsZero() && !end.After(now) {
-		return time.Time{}, arguments.ErrEnded
-	}
-	return end, nil
+	ExpiresIn arguments.Lifetime `placeholder:"DURATION" help:"How long the key is valid, such as 90d or 36h. If omitted, it never expires."`
 }
 
 // Run makes a key. Only the key goes to standard output, so it can be piped. Everything
 // else goes to standard error.
 func (c keyCreate) Run(ctx context.Context, s *session) error {
-	end, err := c.end(s.now())
-	if err != nil {
-		return err
-	}
 	if output.IsDiscarded(s.stdout) {
 		return acts.UsageError("standard output is closed or discarded, so nobody would see the key: no key was made")
+	}
+	var end time.Time // never
+	if c.ExpiresIn != 0 {
+		end = s.now().Add(time.Duration(c.ExpiresIn))
 	}
 	token, key, err := s.Registry.CreateKey(ctx, auth.NewKey{
 		Account: c.Account, Workspace: c.Workspace, Kind: c.Kind, Name: c.Name, ExpiresAt: end,

@@ -53,7 +53,6 @@ type commandLine struct {
 	Region    string      `placeholder:"REGION" help:"The region of the stack, if it is not your default."`
 	JSON      bool        `name:"json" xor:"form" help:"Write JSON for scripts instead of tables, with whole ids and hashes and all times; errors too, as {\"error\":{\"message\":…}} on standard error."`
 	Quiet     bool        `short:"q" xor:"form" help:"Write only the ids or hashes of what is shown, whole, one a line."`
-	Limit     int         `placeholder:"N" help:"List N rows at most; 0 means all."`
 	AuditFile string      `env:"SIGNALBOX_AUDIT_FILE" type:"path" placeholder:"FILE" help:"Append the audit line of each change to FILE as JSON. A terminal then gets one line for all of them."`
 
 	Status     statusCommand        `cmd:"" reads:"" anywhere:"" help:"Show which target, account and version the commands would use."`
@@ -159,9 +158,6 @@ func (a *app) parse(given *commandLine, args []string) (*kong.Context, error) {
 
 // carryOut chooses the target of a command, and runs it.
 func (a *app) carryOut(ctx context.Context, given *commandLine, command *kong.Context) error {
-	if given.Limit < 0 {
-		return acts.UsageError("--limit must be at least 0, which means all")
-	}
 	t, err := target.Choose(given.Local, given.Stack, given.Region)
 	if err != nil {
 		return err

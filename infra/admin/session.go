@@ -59,7 +59,7 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 		who:         []any{"user", "unknown", "target", t.Name},
 		auditFile:   auditFile,
 		out: output.Writer{
-			To: a.stdout, JSON: given.JSON, Quiet: given.Quiet, Width: a.width, Limit: given.Limit, Now: a.now(),
+			To: a.stdout, JSON: given.JSON, Quiet: given.Quiet, Width: a.width, Now: a.now(),
 		},
 	}
 	s.out.Note = s.Note

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"iter"
-	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -108,34 +105,5 @@ func TestEveryStateOfAKey(t *testing.T) {
 		if (verify() == nil) != (state == active) {
 			t.Errorf("%s before a restore: let in: %v", state, verify() == nil)
 		}
-	}
-}
-
-// A list of accounts reads each key once.
-func TestAListOfManyAccounts(t *testing.T) {
-	t.Parallel()
-	accounts, keys := map[ids.Account]auth.Account{}, map[int]auth.SurveyedKey{}
-	for i := range 10_000 {
-		id := ids.New[ids.Account]()
-		accounts[id] = auth.Account{ID: id, Suspended: i%2 == 0, CreatedAt: time.Unix(int64(i+1), 0)}
-		for range 4 {
-			keys[len(keys)] = auth.SurveyedKey{Account: id, Key: auth.Key{Suspended: i%4 == 0}}
-		}
-	}
-	read := 0
-	var counted iter.Seq[auth.SurveyedKey] = func(yield func(auth.SurveyedKey) bool) {
-		for key := range maps.Values(keys) {
-			read++
-			if !yield(key) {
-				return
-			}
-		}
-	}
-	states := map[string]int{}
-	for _, row := range viewAccounts(accounts, counted) {
-		states[row.State]++
-	}
-	if read != len(keys) || states["active"] != 5000 || states["suspended"] != 2500 || states["partly suspended"] != 2500 {
-		t.Errorf("%d keys were read, of %d: %v", read, len(keys), states)
 	}
 }

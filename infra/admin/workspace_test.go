@@ -345,5 +345,5 @@ func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
 	store(byok.AlwaysReadable + 4)                                               // an engine may end a page after the row that passes 1 MB
 	shows(exit.Done, "more than the 1 MB", "credential list --provider mistral") // which lists none
 	shows(exit.Uncertain, "more than the 1 MB", "restore check")
-	shows(exit.Done, "it is not known whether routers refuse workspace "+string(d.workspace), "restore check", faults.Rule{Operation: "Query", Fault: faults.Throttle()})
+	shows(exit.Done, "it is not known whether routers refuse workspace "+string(d.workspace), "restore check", faults.Rule{Operation: "Query", Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
 }

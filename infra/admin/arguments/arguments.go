@@ -23,7 +23,7 @@ import (
 // Options make kong read the arguments.
 func Options() []kong.Option {
 	return []kong.Option{
-		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), parsed(parseFileID), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseAge), parsed(parseTime), parsed(parseProvider),
+		uuids[ids.Account](), uuids[ids.Workspace](), uuids[ids.Job](), parsed(parseFileID), parsed(parseKeyARN), parsed(ParseLifetime), parsed(parseAge), parsed(parseProvider),
 		prefixes[HashPrefix](HashLength, "", errNotHash),
 		prefixes[CredentialPrefix](idLength, "-", errNotCredential),
 	}
@@ -32,9 +32,7 @@ func Options() []kong.Option {
 const (
 	errNotHash       = acts.UsageError("that is not a key's hash: give its 64 hexadecimal digits, or the first 8 or more (`admin key list`)")
 	errNotCredential = acts.UsageError("that is not a credential's id: give the UUID, or its first 8 characters or more (`admin credential find`)")
-
-	// ErrEnded refuses a key that would expire before it is made.
-	ErrEnded = acts.UsageError("a key cannot expire before it is made")
+	errEnded         = acts.UsageError("a key cannot expire before it is made")
 )
 
 // uuids makes kong read ids, or the beginnings of ids. A command gets whole ids, see IsWhole.
@@ -77,7 +75,7 @@ func ParseLifetime(s string) (Lifetime, error) {
 	case err != nil:
 		return 0, err
 	case d <= 0:
-		return 0, ErrEnded
+		return 0, errEnded
 	case d > MaxDays*24*time.Hour:
 		return 0, fmt.Errorf("a key lasts at most %dd: omit --expires-in for a key that never expires", MaxDays)
 	}
@@ -123,14 +121,6 @@ func parsed[T any](parse func(string) (T, error)) kong.Option {
 		return nil
 	}
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(read))
-}
-
-func parseTime(s string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not a time: give one such as 2027-01-31T00:00:00Z", s)
-	}
-	return at, nil
 }
 
 // Reorder moves --account and --workspace from before a command to behind it: they are flags
@@ -186,8 +176,7 @@ func AsksForJSON(args []string) (asks bool) {
 var (
 	flagName = regexp.MustCompile(`^--[a-z-]{1,24}(=|$)`)
 	harmless = regexp.MustCompile(`^.{0,15}$` + // too short for a key
-		`|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$` + // an id
-		`|^[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9T:Z+-]{0,15}$`) // a time
+		`|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`) // an id
 	apiKey = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{8,}`)
 )
 

@@ -28,10 +28,6 @@ type column struct {
 // List encodes rows for scripts. For people it writes a table with the columns of these
 // titles, the most important first, or notes that there are none.
 func List[T any](o Writer, rows []T, titles ...string) error {
-	if o.Limit > 0 && len(rows) > o.Limit {
-		o.Note("%d of %d are shown: leave out --limit for all.", o.Limit, len(rows))
-		rows = rows[:o.Limit]
-	}
 	if o.JSON {
 		if rows == nil {
 			rows = []T{}

@@ -24,10 +24,8 @@ type Writer struct {
 	Width int
 	// Now is the time from which lists count ages.
 	Now time.Time
-	// Limit bounds the rows of a list; 0 means no bound. Note gets a line if rows are left
-	// out.
-	Limit int
-	Note  func(format string, args ...any)
+	// Note gets a line if a list is empty, or columns are left out.
+	Note func(format string, args ...any)
 }
 
 // Line is a line of a card.
