@@ -2,8 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,31 +21,40 @@ func createRequest(body any) functest.Event {
 
 func post(body string) functest.Event { return createRequest(nil).SendingText(body) }
 
-// TestResponses compares responses with testdata.
+// TestResponses sends a request with every member, and one with many faults. Other accounts'
+// workspaces and API keys get the same response as deleted and unknown ones.
 func TestResponses(t *testing.T) {
 	cases.OnModel(t, "", 0, func(w *cases.World) {
 		ask := w.Asker(assemble)
 		t, home, foreign := w.TB(), w.Tenant, w.Stranger()
-		names := map[string]string{
-			"KEY_HASH": string(auth.HashKey(home.Management)), "WORKSPACE": string(home.Workspace), "OTHER_WORKSPACE": string(home.NewWorkspace(t)),
-			"PROVIDER_KEY": "sk-" + kit.Marker,
-		}
-		same := func(want, response string, e functest.Event) { functest.Golden(t, response, names, ask(want, e)) }
-		full, err := os.ReadFile("testdata/full.request")
-		kit.Must(t, err)
-		same("201", "full", post(os.Expand(string(full), func(name string) string { return names[name] })))
-		once := post(least+`}`).With("Idempotency-Key", "once")
-		ask("201", once)
-		same("400", "different-request", post(least+`,"disabled":false}`).With("Idempotency-Key", "once"))
-		same("400    /disabled /name /workspace_id /key /provider /allowed_api_key_hashes /is_byok_only", "invalid", post(`{"provider": "OpenAI", "name": 7,
+		own, other := string(auth.HashKey(home.Management)), string(home.NewWorkspace(t))
+		given := `"provider":"amazon-bedrock/claude-on-aws",%s"workspace_id":"` + other + `",%s"disabled":true,"is_byok_only":true,"is_fallback":false,"is_required":true,` +
+			`"allowed_api_key_hashes":["` + own + `"],"allowed_models":[],"allowed_user_ids":["u-1","u-1"]`
+		const name = `"name":"Zürich – team <a> & \"b\"",`
+		ask("201", post(`{"key":"{\"type\": \"service_account\", \"private_key\": \"sk-`+kit.Marker+`\"}",`+name+fmt.Sprintf(given, "", "")+`}`),
+			name+fmt.Sprintf(given, `"label":"...",`, `"created_at":"2000-01-01T00:00:00Z",`)+`,"sort_order":0}}`)
+		ask("400    /disabled /name /workspace_id /key /provider /allowed_api_key_hashes /is_byok_only", post(`{"provider": "OpenAI", "name": 7,
 			"workspace_id": "x", "allowed_modells": ["m"], "allowed_api_key_hashes": [], "is_byok_only": true, "is_fallback": true, "disabled": null}`).
-			With("Content-Type", "text/plain").With("Idempotency-Key", ""))
-		for _, unknown := range []struct {
-			workspace ids.Workspace
-			key       string
-		}{{foreign.Workspace, foreign.Management}, {home.DeletedWorkspace(t), home.DeletedKey(t)}, {ids.New[ids.Workspace](), "an unknown token"}} {
-			same("400 /allowed_api_key_hashes/1 /workspace_id", "foreign", post(least+`,"workspace_id":"`+string(unknown.workspace)+`","allowed_api_key_hashes":["`+
-				names["KEY_HASH"]+`","`+string(auth.HashKey(unknown.key))+`"]}`))
+			With("Content-Type", "text/plain").With("Idempotency-Key", ""),
+			`"reason":"invalid","message":"Idempotency-Key must be sent once, with 1 to 255 visible ASCII characters"`,
+			`"reason":"invalid","message":"Content-Type must be sent once, as application/json with charset utf-8 or none"`,
+			`"reason":"unknown_member","message":"unknown member; did you mean allowed_models?"`,
+			`"path":"/disabled","reason":"invalid","message":"must be true or false"`, `"path":"/name","reason":"invalid","message":"must be a string"`,
+			`"path":"/workspace_id","reason":"invalid","message":"must be a UUID"`, `"path":"/key","reason":"required","message":"is required"`,
+			`"path":"/provider","reason":"invalid","message":"must be a slug that the OpenAPI document lists under Provider; did you mean openai?"`,
+			`"path":"/allowed_api_key_hashes","reason":"invalid","message":"must have 1 to 100 elements, or be null"`,
+			`"path":"/is_byok_only","reason":"invalid","message":"cannot be combined with is_fallback"`)
+		unknown := func(workspace ids.Workspace, key string) string {
+			return ask("400 /allowed_api_key_hashes/1 /workspace_id", post(least+`,"workspace_id":"`+string(workspace)+`","allowed_api_key_hashes":["`+
+				own+`","`+string(auth.HashKey(key))+`"]}`),
+				`"reason":"unknown","message":"must be the hash of an API key of the account"`,
+				`"reason":"unknown","message":"must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"`).Text()
+		}
+		missing := unknown(ids.New[ids.Workspace](), "an unknown token")
+		for _, got := range []string{unknown(foreign.Workspace, foreign.Management), unknown(home.DeletedWorkspace(t), home.DeletedKey(t))} {
+			if got != missing {
+				t.Errorf("it differs from the answer to unknown ones, %s: %s", missing, got)
+			}
 		}
 	})
 }

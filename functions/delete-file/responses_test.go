@@ -12,30 +12,44 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// TestResponses compares responses with testdata. Another account's file gets the same
-// response as a missing file.
+// TestResponses checks the limiter's headers. Another account's file gets the same response as a
+// missing file.
 func TestResponses(t *testing.T) {
 	cases.OnModel(t, "", 0, func(w *cases.World) {
 		ask := w.Asker(assemble)
 		home, t := w.Tenant, w.TB()
 		file, other := ids.NewFile(), home.NewWorkspace(t)
-		names := map[string]string{"FILE": string(file)}
+		limited := func(a functest.Answer, policy, limit, remaining, reset, retryAfter string) {
+			for name, want := range map[string]string{
+				"RateLimit-Policy": `"delete-file";` + policy, "RateLimit": `"delete-file";r=` + remaining + ";t=" + reset, "Retry-After": retryAfter,
+				"X-RateLimit-Limit": limit, "X-RateLimit-Remaining": remaining, "X-RateLimit-Reset": reset,
+			} {
+				if a.Header[name] != want {
+					t.Errorf("%d with %s %q, want %q", a.Status, name, a.Header[name], want)
+				}
+			}
+		}
 		// Each request has its own key, so its limiter is idle.
-		same := func(want, response string, e functest.Event) {
-			functest.Golden(t, response, names, ask(want, e.As(home.StandardKey(t, "")).Limited("60", "20")))
+		idle := func(want string, e functest.Event) functest.Answer {
+			a := ask(want, e.As(home.StandardKey(t, "")).Limited("60", "20"))
+			limited(a, "q=20;w=20", "20", "19", "1", "")
+			return a
 		}
 		unnamed, own := deleteRequest("", file), string(home.Workspace)
+		missing := idle("404", unnamed).Text()
 		putFile(w, file, "content")
-		same("404", "not-found", deleteRequest(w.Stranger().Workspace, file))
-		same("404", "not-found", deleteRequest(other, file))
-		same("404", "not-found", unnamed.At("file_id", "file_a%2Fb"))
-		same("404", "not-found", unnamed.Asking("workspace_id", own, own))
-		same("200", "deleted", unnamed)
-		same("404", "not-found", unnamed)
+		for _, e := range []functest.Event{
+			deleteRequest(w.Stranger().Workspace, file), deleteRequest(other, file), unnamed.At("file_id", "file_a%2Fb"), unnamed.Asking("workspace_id", own, own),
+		} {
+			if got := idle("404", e).Text(); got != missing {
+				t.Errorf("it differs from a missing file's %s: %s", missing, got)
+			}
+		}
+		idle("200", unnamed)
 
 		second := unnamed.As(home.StandardKey(t, "")).Limited("1", "1")
 		ask("404", second)
-		functest.Golden(t, "limited", names, ask("429", second)) // the next one passes a minute later
+		limited(ask("429", second), "q=1;w=60", "1", "0", "60", "60") // the next one passes a minute later
 	})
 }
 

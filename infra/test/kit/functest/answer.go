@@ -49,6 +49,10 @@ func ReadAnswer(t testing.TB, payload []byte, log string) Answer {
 	return a
 }
 
+// Text is the whole answer without its request id. Answers that a caller must not distinguish
+// have the same text.
+func (a Answer) Text() string { return strings.ReplaceAll(string(a.payload), a.RequestID, "") }
+
 // read reads the payload and the log.
 func (a *Answer) read(t testing.TB) {
 	t.Helper()
