@@ -16,17 +16,19 @@ import (
 	"signalbox.dev/infra/test/kit"
 )
 
-// Without ExtendDB, the dynoxide in PATH serves. A folder that Dynoxide has used keeps it.
+// Without ExtendDB, the dynoxide in PATH serves a new folder. A used folder keeps its engine.
 func TestDynoxideInPlaceOfExtendDB(t *testing.T) {
 	t.Setenv("SIGNALBOX_DYNAMODB", "")
-	with, without, path, used := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	with, without, path, used, extendDBs := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	kit.Must(t, os.MkdirAll(filepath.Dir(Config{Root: with}.extendDBProgram()), 0o700))
 	kit.Must(t, os.WriteFile(Config{Root: with}.extendDBProgram(), nil, 0o600))
 	kit.Must(t, os.WriteFile(filepath.Join(path, dynoxide), nil, 0o700)) //nolint:gosec // a program
 	kit.Must(t, os.Mkdir(filepath.Join(used, dynoxide), 0o700))
+	kit.Must(t, os.Mkdir(filepath.Join(extendDBs, extendDB), 0o700))
 	for _, c := range []struct{ root, dir, path, want string }{
 		{with, t.TempDir(), path, extendDB}, {with, used, path, dynoxide}, {without, t.TempDir(), path, dynoxide},
 		{with, used, "", "the tables in " + used + " are Dynoxide's"}, {without, t.TempDir(), "", "install it: make build"},
+		{without, extendDBs, path, "install it: make build"},
 	} {
 		t.Setenv("PATH", c.path)
 		if chosen, err := (Config{Root: c.root, Dir: c.dir}).dynamoDB(); !strings.Contains(chosen.name+fmt.Sprint(err), c.want) {

@@ -36,8 +36,8 @@ type engine struct {
 // ConfigError means that nothing was started because an engine is not there.
 type ConfigError struct{ error }
 
-// dynamoDB returns ExtendDB. If npm has none for this platform, Dynoxide serves, and a folder that
-// Dynoxide has used keeps it.
+// dynamoDB returns ExtendDB. If it is not installed, Dynoxide serves a new folder: npm does not have
+// ExtendDB for each platform. A used folder keeps its engine.
 func (c Config) dynamoDB() (engine, error) {
 	if name := os.Getenv("SIGNALBOX_DYNAMODB"); name != "" {
 		return c.foreign(name)
@@ -45,8 +45,9 @@ func (c Config) dynamoDB() (engine, error) {
 	chosen, err := c.extendDB()
 	dir := filepath.Join(c.Dir, dynoxide)
 	_, notUsed := os.Stat(dir)
+	_, notExtendDBs := os.Stat(filepath.Join(c.Dir, extendDB))
 	_, isMissing := errors.AsType[ConfigError](err)
-	if !isMissing && notUsed != nil {
+	if notExtendDBs == nil || !isMissing && notUsed != nil {
 		return chosen, err
 	}
 	program, notFound := exec.LookPath(dynoxide)
