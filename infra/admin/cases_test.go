@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -245,17 +244,6 @@ func (d *tenancy) creates() cases.Act {
 	}, auth.ErrNoWorkspace)
 }
 
-// lastWriteWaits holds the write of a credential for as long as a function may run.
-type lastWriteWaits struct{ aws.HTTPClient }
-
-// Do implements aws.HTTPClient.
-func (c lastWriteWaits) Do(r *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") {
-		time.Sleep(10*time.Second - 10*time.Millisecond)
-	}
-	return c.HTTPClient.Do(r)
-}
-
 // fillSecond stores credentials, files and uploads in the second workspace, and a file beside it.
 func (d *tenancy) fillSecond() {
 	t := d.TB()
@@ -448,25 +436,6 @@ func TestCases(t *testing.T) {
 	}, func(d *tenancy) cases.Play {
 		p := d.play("workspace purge SECOND --account ACCOUNT --yes", d.purged, d.halfDeleted, "0")
 		p.Beside = []cases.Beside{{Act: d.act("workspace delete SECOND --account ACCOUNT --yes"), Then: "0"}}
-		return p
-	})
-	add("erase beside a create that ends at its last moment", (*tenancy).fillSecond, func(d *tenancy) cases.Play {
-		p := d.play("workspace erase SECOND --account ACCOUNT --yes", d.purged, d.halfDeleted, "0")
-		p.Act.NoMenu = true
-		ended := make(chan error, 1)
-		go func() {
-			_, err := d.credential(d.TB().Context(), d.Over(lastWriteWaits{d.DB.Options().HTTPClient}), d.second, "late", func(*byok.Draft) {})
-			ended <- err
-			close(ended)
-		}()
-		do := p.Act.Do
-		p.Act.Do = func(ctx context.Context, client aws.HTTPClient) cases.Result {
-			r := do(ctx, client)
-			if err := <-ended; err != nil {
-				d.Broken("result", "the create fails: %v", err)
-			}
-			return r
-		}
 		return p
 	})
 	lists := func(d *tenancy) {
