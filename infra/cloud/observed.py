@@ -135,12 +135,13 @@ def alarm_topic(s: Subject) -> str:
 # These tests of the contract suite send requests that a gateway may refuse by itself:
 # slashes in an id, bytes that are not UTF-8, bodies over 10 MB. The
 # function then does nothing, so the verdict is DIFFERS.
-GATEWAY_DECIDES = re.compile("|".join((
-    r"TestIDs/(far_too_long|escaped_(slash|path|dots|backslash|NUL|line_feed)|not_UTF-8)",
-    r"TestWorkspaceParameter/.*%(ff|fe|zz|00).*", r"TestUnknownRoutes/.*(//|/)",
-    r"TestHeaders/Authorization_(two|two,_one_empty|tab_for_space|not_ASCII)", r"TestHeaders/Content-.*",
-    r"TestStrictJSON/(not_UTF-8|overlong|surrogate_in_UTF-8|cut_character)", r"TestEveryStatus/\w+_Bad_Request",
-)))
+GATEWAY_DECIDES = [
+    *(rf"TestIDs/\w+_{name}" for name in ("far_too_long", "escaped_slash", "escaped_path", "escaped_dots", "escaped_backslash", "escaped_NUL",
+                                          "escaped_line_feed", "not_UTF-8")),
+    *(rf"TestWorkspaceParameter/.*%{escaped}.*" for escaped in ("ff", "fe", "zz", "00")), r"TestUnknownRoutes/.*//.*", r"TestUnknownRoutes/.*/",
+    *(f"TestHeaders/Authorization_{name}" for name in ("two", "two,_one_empty", "tab_for_space", "not_ASCII")), r"TestHeaders/Content-.*",
+    "TestStrictJSON/not_UTF-8", "TestStrictJSON/surrogate_in_UTF-8", r"TestEveryStatus/\w+_Bad_Request",
+]
 
 
 def results(printed: str) -> dict[str, list[str]]:
@@ -174,7 +175,7 @@ def contract(s: Subject) -> str:
     seen = f"{len(tests['pass'])} tests passed; skipped: {', '.join(tests['skip']) or 'none'}"
     if not tests["pass"] or done.returncode and not tests["fail"]:
         raise Failed(f"the suite did not run: {done.stderr[-500:]}")
-    if not all(map(GATEWAY_DECIDES.fullmatch, tests["fail"])):
+    if not all(re.fullmatch("|".join(GATEWAY_DECIDES), name) for name in tests["fail"]):
         raise Failed(f"{seen}; failed: {', '.join(tests['fail'])}")
     if tests["fail"]:
         raise Differs(f"{seen}; the gateway refused by itself: {', '.join(tests['fail'])}")

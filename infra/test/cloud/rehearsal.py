@@ -100,8 +100,10 @@ def verdicts(reports: list[Report], s: Subject) -> None:
         verdict, seen = VERDICTS.get(r.check.name, (PASS, ""))
         holds(r.check.name in UNJUDGED or r.verdict == verdict and re.search(seen, r.seen), f"{r.check.name}: {r.verdict}, not {verdict}: {r.seen}")
     if any(r.check.name == "contract" for r in reports):
-        failed = observed.results((WORK / f"{s.name}-contract.json").read_text())["fail"]
-        holds(all(map(CONTRACT.fullmatch, failed)), f"the contract suite: {', '.join(failed)}")
+        tests = observed.results((WORK / f"{s.name}-contract.json").read_text())
+        holds(all(map(CONTRACT.fullmatch, tests["fail"])), f"the contract suite: {', '.join(tests['fail'])}")
+        for pattern in observed.GATEWAY_DECIDES:
+            holds(any(re.fullmatch(pattern, name) for names in tests.values() for name in names), f"the contract suite has no test {pattern}")
 
 
 def faults(d: EngineDeployment) -> None:

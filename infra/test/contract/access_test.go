@@ -85,7 +85,7 @@ func TestIDs(t *testing.T) {
 }
 
 // TestWorkspaceParameter sends queries that the gateway could join, split or lose.
-// the cases of each function tests the rules.
+// The cases of each function have the rules.
 func TestWorkspaceParameter(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
