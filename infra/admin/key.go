@@ -162,7 +162,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 		return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
 	}
 	s.Warn(s.allowing(ctx, key))
-	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `key disable` can be undone",
+	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `admin key disable` can be undone",
 		key.Name, key.Hash.Short(), string(key.Hash)); err != nil {
 		return err
 	}

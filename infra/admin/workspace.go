@@ -114,7 +114,7 @@ func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 	if err := s.DeleteWorkspace(ctx, c.Account, c.ID); err != nil {
 		return err
 	}
-	return s.out.Say(changed{string(c.ID), "deleted"}, "%s is deleted, and its keys are disabled. Its credentials and files stay until `workspace purge`.", c.ID)
+	return s.out.Say(changed{string(c.ID), "deleted"}, "%s is deleted, and its keys are disabled. Its credentials and files stay until `admin workspace purge`.", c.ID)
 }
 
 type findWorkspace func(context.Context, ids.Account, ids.Workspace) (auth.Workspace, error)
