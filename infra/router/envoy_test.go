@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +44,7 @@ func runShipped(t *testing.T, folder string) {
 		}
 	})
 	for _, c := range []check{ // these restart what the others need
-		{"repeats", repeats}, {"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"brownout", brownout}, {"outages", outages},
+		{"repeats", repeats}, {"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"brownout", brownout}, {"overhead", overhead}, {"outages", outages},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, a) })
 	}
@@ -296,14 +295,7 @@ func streams(t *testing.T, a *tenant) {
 // that a provider may have served, and none for which the platform's key is refused. A time-out
 // of an attempt is shorter here.
 func repeats(t *testing.T, a *tenant) {
-	text, err := os.ReadFile("envoy.yaml")
-	kit.Must(t, err)
-	quick := filepath.Join(t.TempDir(), "envoy.yaml")
-	write(t, quick, strings.Replace(string(text), "per_try_timeout: 600s", "per_try_timeout: 1s", 1))
-	shipped := a.envoy.command
-	defer func() { a.envoy.command = shipped; a.envoy.restart(syscall.SIGTERM) }()
-	a.envoy.command = slices.Replace(slices.Clone(shipped), 2, 3, quick)
-	a.envoy.restart(syscall.SIGTERM)
+	a.envoy.changed(t, "per_try_timeout: 600s", "per_try_timeout: 1s")
 	own, platform := a.plan(model)[0], received{"openai", "sk-platform-openai"}
 	for _, c := range []struct {
 		answers []string

@@ -86,6 +86,21 @@ func (p *process) restart(s os.Signal) {
 	p.start()
 }
 
+// changed runs Envoy with envoy.yaml changed in one place, until the test ends.
+func (p *process) changed(t *testing.T, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile("envoy.yaml")
+	kit.Must(t, err)
+	if strings.Count(string(text), from) != 1 {
+		t.Fatalf("envoy.yaml has not one %q", from)
+	}
+	file, shipped := filepath.Join(t.TempDir(), "envoy.yaml"), p.command
+	write(t, file, strings.Replace(string(text), from, to, 1))
+	t.Cleanup(func() { p.command = shipped; p.restart(syscall.SIGTERM) })
+	p.command = slices.Replace(slices.Clone(shipped), 2, 3, file)
+	p.restart(syscall.SIGTERM)
+}
+
 // peak is the greatest resident memory of the process in MB.
 func (p *process) peak() (n int) {
 	p.Helper()
