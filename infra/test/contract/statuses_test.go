@@ -65,12 +65,12 @@ var instant = regexp.MustCompile(`(\d{4})-\d\d-\d\dT([0-9:]+)Z`)
 
 // seesPlanted fails the test unless the suite sees another member at each level of the
 // response, another value of each listed text, a time of another form, a job of another
-// status, a second JSON value, and each header that is missing, repeated or not declared, or
-// has a wrong value.
+// status, a second JSON value or none, a status that is not declared, and each header that is
+// missing, repeated or not declared, or has a wrong value.
 func seesPlanted(t *testing.T, operation string, r response) {
 	t.Helper()
 	body := string(r.Body)
-	planted := []string{listed.ReplaceAllString(body, `"$1":"planted"`), body + "{}", strings.Replace(body, `"succeeded"`, `"queued"`, 1)}
+	planted := []string{listed.ReplaceAllString(body, `"$1":"planted"`), "", body + "{}", strings.Replace(body, `"succeeded"`, `"queued"`, 1)}
 	for _, wrong := range []string{"$1-02-30T$2Z", "$1-01-02T$2.5Z", "$1-01-02T$2+00:00"} {
 		planted = append(planted, instant.ReplaceAllString(body, wrong))
 	}
@@ -79,6 +79,9 @@ func seesPlanted(t *testing.T, operation string, r response) {
 			planted = append(planted, body[:at+1]+`"planted":1,`+body[at+1:])
 		}
 	}
+	if the.spec.CheckResponse(operation, http.StatusNoContent, r.Header, r.Body) == nil {
+		t.Error("the suite accepts a 204")
+	}
 	for _, other := range planted {
 		if other != body && the.spec.CheckResponse(operation, r.Status, r.Header, []byte(other)) == nil {
 			t.Errorf("the suite accepts %s", other)
@@ -86,7 +89,7 @@ func seesPlanted(t *testing.T, operation string, r response) {
 	}
 	for name, wrong := range map[string][]string{
 		"X-Planted": {"1"}, "X-Request-Id": nil, "Cache-Control": {"", ""}, "Content-Type": {"application/json; charset=utf-8"},
-		"Retry-After": {"05"}, "X-Ratelimit-Limit": {"soon"}, "Www-Authenticate": {""},
+		"Retry-After": {"05"}, "X-Ratelimit-Limit": {"soon"}, "X-Ratelimit-Remaining": {"-1"}, "Www-Authenticate": {""},
 	} {
 		if name == "Content-Type" && body == "" {
 			continue // without a body it is only HTTP's
