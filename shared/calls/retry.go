@@ -32,7 +32,7 @@ const (
 	maxPause      = time.Second
 )
 
-// Retryer makes the retry policy of a client: three attempts, and Backoff between them.
+// Retryer makes the retry policy of a client: three attempts, and backoff between them.
 // Beside the SDK's own rules it retries a malformed response, a throttled transaction, and
 // TransactionConflictException: DynamoDB refuses a single write while a transaction
 // changes the same item. Each client needs its own Retryer, because it keeps a quota of
@@ -43,7 +43,7 @@ func Retryer() aws.Retryer {
 		o.MaxAttempts = attempts
 		o.RateLimiter = ratelimit.NewTokenRateLimit(quota * retryCost)
 		o.RetryCost, o.ThrottlingRetryCost, o.NoRetryIncrement = retryCost, retryCost, 1
-		o.Backoff = retry.BackoffDelayerFunc(Backoff)
+		o.Backoff = retry.BackoffDelayerFunc(backoff)
 		o.Retryables = append(o.Retryables,
 			retryIf(IsMalformed),
 			retry.RetryableErrorCode{Codes: map[string]struct{}{"TransactionConflictException": {}}},
@@ -68,11 +68,11 @@ func BoundAttempts(attempt time.Duration) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error { return stack.Finalize.Insert(bound, "Retry", middleware.After) }
 }
 
-// Backoff is the pause between two attempts of the SDK: attempt, from 1, failed with err.
+// backoff is the pause between two attempts of the SDK: attempt, from 1, failed with err.
 // The whole pause is random, because clients that failed together must not return
 // together. It is longer after a throttle. Unlike the SDK's own there is no pause if the first
 // attempt lost its connection: the service may be fine if an idle connection died.
-func Backoff(attempt int, err error) (time.Duration, error) {
+func backoff(attempt int, err error) (time.Duration, error) {
 	switch {
 	case attempt <= 1 && lostConnection(err):
 		return 0, nil
@@ -84,7 +84,7 @@ func Backoff(attempt int, err error) (time.Duration, error) {
 }
 
 // Pause waits before a retry that the SDK does not make. attempt, from 1, is the number of
-// attempts so far. The pause is random like Backoff's. The error is the context's; only
+// attempts so far. The pause is random like backoff's. The error is the context's; only
 // the context ends the retries.
 func Pause(ctx context.Context, attempt int) error {
 	return Wait(ctx, jitter(conflictPause, attempt))

@@ -20,7 +20,7 @@ import (
 // Every pause is drawn evenly from 0 to its bound, and a test can repeat it.
 func TestPausesAreRandomWithinTheirBounds(t *testing.T) {
 	const drawn = 1000
-	lost := &smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
+	policy, lost := calls.Retryer(), &smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}
 	bounds := func(ms ...time.Duration) []time.Duration { return ms }
 	for name, c := range map[string]struct {
 		err    error
@@ -36,7 +36,7 @@ func TestPausesAreRandomWithinTheirBounds(t *testing.T) {
 		pauses := func(attempt int) (all []time.Duration) {
 			cryptotest.SetGlobalRandom(t, 1)
 			for range drawn {
-				pause, err := calls.Backoff(attempt, c.err)
+				pause, err := policy.RetryDelay(attempt, c.err)
 				if err != nil {
 					t.Fatal(err)
 				}
