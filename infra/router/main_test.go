@@ -52,12 +52,12 @@ func TestRunListensOnASocket(t *testing.T) {
 	left.SetUnlinkOnClose(false)
 	kit.Must(t, left.Close())
 	end := func() error { return nil }
-	defer syscall.Umask(syscall.Umask(0o117))
+	defer syscall.Umask(syscall.Umask(0o007))
 	for range 2 {
 		old := end
 		end = start(t, "unix:"+path)
 		kit.Must(t, old())
-		if info, err := os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|0o660 {
+		if info, err := os.Lstat(path); err != nil || info.Mode() != os.ModeSocket|0o770 {
 			t.Errorf("%v, %v", info, err)
 		}
 		client := onSocket(path)
