@@ -175,6 +175,37 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 	}
 }
 
+// Each test that SECURITY.md names is in the package after it. Without one it is in each function.
+func TestTheNamedTestsExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../.github/SECURITY.md")
+	kit.Must(t, err)
+	test, in := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)[^`]*`"), regexp.MustCompile("^(?:(?:, | and )`[^`]+`)* in `([^`]+)`")
+	seen := 0
+	for line := range strings.Lines(string(text)) {
+		for _, at := range test.FindAllStringSubmatchIndex(line, -1) {
+			folder := "functions/*"
+			if found := in.FindStringSubmatch(line[at[1]:]); found != nil {
+				folder = found[1]
+			}
+			files, err := filepath.Glob("../../" + folder + "/*_test.go")
+			kit.Must(t, err)
+			name, declared := line[at[2]:at[3]], false
+			for _, file := range files {
+				code, err := os.ReadFile(file) //nolint:gosec // our own tests
+				kit.Must(t, err)
+				declared = declared || strings.Contains(string(code), "\nfunc "+name+"(")
+			}
+			if seen++; !declared {
+				t.Errorf("SECURITY.md names %s; %s has no such test", name, folder)
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("%d tests were found", seen)
+	}
+}
+
 // A pipe that nobody reads ends no command late: before it begins it is refused, and after a signal
 // the command ends.
 func TestAnAuditFileThatNobodyReads(t *testing.T) {
