@@ -351,7 +351,8 @@ func restarts(t *testing.T, a *tenant) {
 	}
 }
 
-// served checks that a tenant gets 20 of 20 answers, each within ten seconds.
+// served checks that a tenant gets 20 of 20 answers, each sooner than Envoy ends a stranger's
+// connection: none waits for one. On a busy machine 4,900 strangers alone take ten seconds.
 func (t *tenant) served(test *testing.T, what string) {
 	test.Helper()
 	for range 20 {
@@ -359,7 +360,7 @@ func (t *tenant) served(test *testing.T, what string) {
 			began := time.Now()
 			t.call(model).is(test, "a tenant beside "+what, 200, `{"answer":"200"}`, t.plan(model)[0])
 			took := time.Since(began)
-			if took < 10*time.Second {
+			if took < 30*time.Second {
 				break
 			}
 			if isLast || !kit.Busy(test, "a tenant waited") {
