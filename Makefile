@@ -33,9 +33,9 @@ GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc,lambda -ldflag
 GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 # The race detector compiles every package a second time, and needs cgo and a C compiler.
-# The cases run in one thread and virtual time: it would only slow them down. Tests mostly
-# wait for engines, so more run at once than there are cores. `make lint` vets.
-GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestCases)',go test -parallel 4 $(if $(SKIP),-skip '$(SKIP)'))
+# The cases run in one thread and virtual time: it would only slow them down. `make lint`
+# vets.
+GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestCases)',go test $(if $(SKIP),-skip '$(SKIP)'))
 
 ##@ Local edition:
 
