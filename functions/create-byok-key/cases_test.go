@@ -222,9 +222,6 @@ func in(name string, set func(*situation) (cases.Act, []cases.Beside)) cases.Cas
 	return cases.Case{Name: name, Set: func(w *cases.World) cases.Play {
 		s := newSituation(w)
 		a, beside := set(s)
-		if beside != nil {
-			a.NoMenu = true
-		}
 		return cases.Play{Act: a, Beside: beside, Judge: s.judge}
 	}}
 }
@@ -236,24 +233,11 @@ func newSituation(w *cases.World) *situation {
 // alone are the cases of a single request, with every fault.
 func aloneCases() []cases.Case {
 	one := func(name, want string, rounds int, calls, spare []string, set func(*situation) cases.Act) cases.Case {
-		c := in(name, func(s *situation) (cases.Act, []cases.Beside) {
+		return in(name, func(s *situation) (cases.Act, []cases.Beside) {
 			a := set(s)
-			a.Calls, a.Rounds, a.Spare = calls, rounds, spare
+			a.Want, a.Calls, a.Rounds, a.Spare = want, calls, rounds, spare
 			return a, nil
 		})
-		made := c.Set
-		c.Set = func(w *cases.World) cases.Play {
-			p := made(w)
-			judge := p.Judge
-			p.Judge = func(done []cases.Done) {
-				if d := done[0]; d.Fault == nil && d.Result.Text != want {
-					w.Broken("result", "it ends in %s, want %s", d.Result.Text, want)
-				}
-				judge(done)
-			}
-			return p
-		}
-		return c
 	}
 	unnamed := map[string]any{"workspace_id": nil}
 	listing := func(hashes ...string) map[string]any { return map[string]any{"allowed_api_key_hashes": hashes} }
@@ -343,6 +327,7 @@ func besideCases() []cases.Case {
 	beside := func(name, then string, ends []string, set func(*situation) (cases.Act, cases.Act)) cases.Case {
 		return in(name, func(s *situation) (cases.Act, []cases.Beside) {
 			a, b := set(s)
+			a.NoMenu = true
 			return a, []cases.Beside{{Act: b, Then: then, Ends: ends}}
 		})
 	}
@@ -407,27 +392,21 @@ func workspaceDeletion(s *situation) cases.Act {
 // operatorCases are acts of the operator on credentials.
 func operatorCases() []cases.Case {
 	superseding := func(name string, ends []string, then string, set func(s *situation) (cases.Act, cases.Act)) cases.Case {
-		return cases.Case{Name: name, ModelOnly: "a supersede waits", Set: func(w *cases.World) cases.Play {
-			s := newSituation(w)
+		c := in(name, func(s *situation) (cases.Act, []cases.Beside) {
 			a, b := set(s)
-			return cases.Play{Act: a, Beside: []cases.Beside{{Act: b, Then: then, Ends: ends}}, Judge: s.judge}
-		}}
+			return a, []cases.Beside{{Act: b, Then: then, Ends: ends}}
+		})
+		c.ModelOnly = "a supersede waits"
+		return c
 	}
 	disabled := byok.ErrSuccessorDisabled.Error()
-	purge := in("purge", func(s *situation) (cases.Act, []cases.Beside) {
-		s.fill(3, 0)
-		a := s.Command("purge", func(ctx context.Context, c cases.Clients) error { return s.purge(ctx, c) })
-		a.Limit = time.Minute
-		return a, []cases.Beside{{Act: s.creates("create", nil), Held: true, Ends: []string{"201", "400 /workspace_id", "500"}}}
-	})
-	menu := purge.Set
-	purge.Set = func(w *cases.World) cases.Play {
-		p := menu(w)
-		p.Act.NoMenu = false
-		return p
-	}
 	return []cases.Case{
-		purge,
+		in("purge", func(s *situation) (cases.Act, []cases.Beside) {
+			s.fill(3, 0)
+			a := s.Command("purge", func(ctx context.Context, c cases.Clients) error { return s.purge(ctx, c) })
+			a.Limit = time.Minute
+			return a, []cases.Beside{{Act: s.creates("create", nil), Held: true, Ends: []string{"201", "400 /workspace_id", "500"}}}
+		}),
 		superseding("supersede, and disable the successor", nil, disabled, func(s *situation) (cases.Act, cases.Act) {
 			old, successor := s.created(), s.created()
 			return s.supersedes("supersede", old, successor), s.Command("disable", func(ctx context.Context, c cases.Clients) error {

@@ -43,20 +43,12 @@ func read(w *cases.World, token, job string) cases.Act {
 }
 
 func TestCases(t *testing.T) {
-	// one makes a case of a request that ends in want, also after all others.
-	one := func(name, want string, set func(*cases.World) cases.Play) cases.Case {
-		return cases.Case{Name: name, Set: func(w *cases.World) cases.Play {
-			p := set(w)
-			p.Judge = func(done []cases.Done) {
-				if len(p.Beside) == 0 || len(done) > 2 { // without a disturbance nobody comes beside it
-					judge(w, want, done)
-				}
-			}
-			return p
-		}}
-	}
 	alone := func(name, want string, set func(*cases.World) cases.Act) cases.Case {
-		return one(name, want, func(w *cases.World) cases.Play { return cases.Play{Act: set(w)} })
+		return cases.Case{Name: name, Set: func(w *cases.World) cases.Play {
+			a := set(w)
+			a.Want = want
+			return cases.Play{Act: a}
+		}}
 	}
 	running := func(w *cases.World) string { return string(jobIn(w, syncjobs.Running)) }
 	cases.Suite{
@@ -79,13 +71,13 @@ func TestCases(t *testing.T) {
 				a.Spare = []string{getJob}
 				return a
 			}),
-			one("revoke key", "401 disabled", func(w *cases.World) cases.Play {
+			{Name: "revoke key", Set: func(w *cases.World) cases.Play {
 				a := read(w, w.Tenant.Management, running(w))
 				a.NoMenu = true
 				return cases.Play{Act: a, Beside: []cases.Beside{{Then: "401 disabled", Act: w.Command("revoke", func(ctx context.Context, c cases.Clients) error {
 					return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(w.Tenant.Management))
 				})}}}
-			}),
+			}},
 			alone("create a job", "done", func(w *cases.World) cases.Act {
 				return w.Command("create", func(ctx context.Context, c cases.Clients) error {
 					job, err := c.Jobs.Create(ctx, w.Tenant.ID)
@@ -112,13 +104,6 @@ func TestCases(t *testing.T) {
 			return []cases.Act{start, second, succeed, fail, read(w, w.Tenant.Management, string(job))}, func(done []cases.Done) { finished(w, job, done) }
 		}}},
 	}.Play(t)
-}
-
-// judge requires the result of the last request, which comes after all others.
-func judge(w *cases.World, want string, done []cases.Done) {
-	if d := done[len(done)-1]; d.Again && d.Result.Text != want {
-		w.Broken("result", "it ends in %s, want %s", d.Result.Text, want)
-	}
 }
 
 // worker makes the acts of a worker on a job.

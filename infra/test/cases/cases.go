@@ -48,8 +48,10 @@ type Act struct {
 	Name string
 	// Do runs the act once. Its calls go through the client; it ends with the context.
 	Do func(context.Context, aws.HTTPClient) Result
-	// Calls are the promised calls without a fault, by kind; Rounds is how many of them come
-	// one after the other. Neither is checked if Calls is nil.
+	// Want is the Text of the result, Calls are the promised calls, by kind, and Rounds is how
+	// many of them come one after the other: each without a fault or another act. An empty
+	// Want is not checked; without Calls, neither are the Rounds.
+	Want   string
 	Calls  []string
 	Rounds int
 	// Failed is the Text of the result if a call that is needed fails.
@@ -97,7 +99,7 @@ type Play struct {
 	Act    Act
 	Beside []Beside
 	// Judge judges the results so far and what is stored. It is called when all have ended,
-	// and again after the act was repeated.
+	// and again after the act was repeated. Without it, only results are judged.
 	Judge func(done []Done)
 }
 
@@ -352,6 +354,9 @@ func (p *player) judge(v verdict) {
 func (p *player) once(v verdict, real bool) (got seen) {
 	got.problems = play(p.t, real, p.setup, func(w *World) {
 		play := p.Set(w)
+		if play.Judge == nil {
+			play.Judge = func([]Done) {}
+		}
 		var done []Done
 		d := v.disturbance
 		release := func() {}
@@ -487,6 +492,9 @@ func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result
 	a := play.Act
 	if p.verdicts == 1 {
 		p.judgeCost(w, a, planOf(c, r))
+		if a.Want != "" && r.Text != a.Want {
+			w.Broken("result", "%s ends in %q, want %q", a.Name, r.Text, a.Want)
+		}
 		return
 	}
 	want := []string{p.plan.result}
