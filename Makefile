@@ -179,6 +179,8 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 	@set -e; for m in . infra/local/cmd/objects infra/test/second-opinion/kms; do \
 		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... && go mod tidy -diff ); \
 	done
+	@versions() { sed -nE 's/^\t([^ ]+) (v[^ ]+).*/\1 \2/p' "$$1" | sort; }; join <(versions go.mod) <(versions infra/local/cmd/objects/go.mod) | \
+		awk '$$2 != $$3 { print "fetched and compiled in two versions: " $$0; status = 1 } END { exit status }'
 	@LINTERS=$$(sed -n '/enable:/,/settings:/s/.*- //p' .golangci.yml | paste -sd '|'); \
 		! git grep -nE '//nolint:' -- '*.go' | grep -vE "//nolint:($$LINTERS)(,($$LINTERS))* //" || { echo "these linters are not enabled" >&2; exit 1; }
 	@infra/test/cloud/lint
