@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -115,22 +114,6 @@ func TestRunAndReset(t *testing.T) {
 	if _, err := os.Stat(state); !os.IsNotExist(err) {
 		t.Errorf("the state is still there: %v", err)
 	}
-}
-
-// The state survives a kill during the first start.
-func TestKilledAtAnyMoment(t *testing.T) {
-	t.Parallel()
-	state := filepath.Join(t.TempDir(), "state")
-	for i := range 5 {
-		cmd := command(t, state)
-		kit.Must(t, cmd.Start())
-		time.Sleep(time.Duration(i) * 150 * time.Millisecond)
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}
-	cmd, _ := start(t, state)
-	kit.Must(t, cmd.Process.Signal(os.Interrupt))
-	kit.Must(t, cmd.Wait())
 }
 
 func TestBadArguments(t *testing.T) {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,6 +161,7 @@ func TestServer(t *testing.T) {
 	client.New(proxy, 1).Post("{}").As("Credential=AKID/20260101/us-east-1/dynamodb/aws4_request,").Do(t).Is(t, http.StatusForbidden)
 	checkFacts(t, e, o.State)
 	checkRefusals(t, e, o)
+	checkPages(t, e)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := e.Wait(ctx); err != nil {
@@ -221,6 +224,39 @@ func checkRefusals(t *testing.T, running *Server, o Options) {
 			t.Errorf("it started; want %q", want)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+// checkPages checks that the reference page and the demo account's keys are served for this
+// machine's own names only. Other requests get the gateway's response.
+func checkPages(t *testing.T, e *Server) {
+	t.Helper()
+	at := strings.TrimSuffix(e.BaseURL, "/api/v1")
+	for _, c := range []struct {
+		method, target, host string
+		status               int
+		kind, content        string
+	}{
+		{"GET", "/docs", "localhost:3000", 200, "text/html", "<title>Signalbox API reference</title>"},
+		{"GET", "/docs/swagger-ui-bundle.js", "[::1]:3000", 200, "text/javascript", "SwaggerUIBundle"},
+		{"GET", "/docs/openapi.yaml", "127.0.0.1", 200, "application/yaml", "openapi: 3.1.0"},
+		{"GET", "/docs/openapi.json", "127.0.0.1", 200, "application/json", `"openapi":"3.1.0"`},
+		{"GET", "/docs/demo.json", "localhost", 200, "application/json", e.Demo.ManagementKey},
+		{"GET", "/docs/demo.json", "rebound.example:3000", 421, "text/plain", "open this page as"},
+		{"GET", "/docs/", "127.0.0.1.rebound.example", 421, "text/plain", "open this page as"},
+		{"POST", "/docs/", "localhost", 404, "application/json", "Resource not found"},
+		{"GET", "/docs/%64emo.json", "localhost", 404, "application/json", "Resource not found"},
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), c.method, at, http.NoBody)
+		request.RequestURI, request.Host, request.URL.Opaque = "", c.host, c.target
+		response, err := http.DefaultClient.Do(request)
+		kit.Must(t, err)
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		kind := response.Header.Get("Content-Type")
+		if err != nil || response.StatusCode != c.status || !strings.HasPrefix(kind, c.kind) || !strings.Contains(string(body), c.content) || response.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s %s of %s: %d %s %.200s %v, want %+v", c.method, c.target, c.host, response.StatusCode, kind, body, err, c)
 		}
 	}
 }
