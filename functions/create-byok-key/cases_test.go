@@ -250,8 +250,9 @@ func aloneCases() []cases.Case {
 		one("default workspace", "201", 4, []string{key, account, position, dataKey, put}, nil, func(s *situation) cases.Act { return s.creates("create", unnamed) }),
 		one("named workspace", "201", 3, []string{key, position, dataKey, put}, nil, func(s *situation) cases.Act { return s.creates("create", nil) }),
 		one("everything", "201", 3, []string{key, idem, position, dataKey, hashes, both}, nil, func(s *situation) cases.Act {
-			own := hash(s.Tenant.Management)
-			return s.creates("create", listing(own, hash(s.Tenant.StandardKey(s.TB(), s.Tenant.Workspace)), own), once)
+			own, t := hash(s.Tenant.Management), s.TB()
+			others := []string{s.Tenant.StandardKey(t, s.Tenant.Workspace), s.Tenant.DisabledKey(t), s.Tenant.ExpiredKey(t)}
+			return s.creates("create", listing(own, hash(others[0]), hash(others[1]), hash(others[2]), own), once)
 		}),
 		one("replay", "201 replayed", 1, []string{key, idem}, nil, func(s *situation) cases.Act {
 			s.created(once)

@@ -4,27 +4,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/test/awsmodel"
+	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/client"
 	"signalbox.dev/infra/test/kit/functest"
-	"signalbox.dev/shared/auth"
-	"signalbox.dev/shared/boot"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/seal"
 )
@@ -60,38 +52,42 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m := newModel(t)
-		workspace := string(m.tenant.Workspace)
-		body = bytes.ReplaceAll(body, []byte("HOME"), []byte(strings.ToUpper(workspace)))
-		keys, _, op := assemble(m.environment())
-		got := functest.Handle(t, keys, op, createRequest(nil).SendingBytes(body).As(m.tenant.Management))
-		all, err := byok.ReadAll(t.Context(), dynamodb.NewFromConfig(m.config), "credentials", m.tenant.ID, m.tenant.Workspace)
-		kit.Must(t, err)
-		if got.Status != http.StatusCreated {
-			checkRefusal(t, got, len(all), body)
-			return
-		}
-		var given map[string]any
-		kit.Must(t, json.Unmarshal(body, &given))
-		want := kit.SettingsByName(t, byok.Settings{})
-		maps.Copy(want, map[string]any{"name": given["provider"], "workspace_id": workspace, "sort_order": 0.0})
-		key := fmt.Sprint(given["key"])
-		maps.DeleteFunc(given, func(name string, value any) bool { return name == "key" || name == "name" && value == nil })
-		maps.Copy(want, given)
-		want["workspace_id"] = strings.ToLower(fmt.Sprint(want["workspace_id"]))
-		stored := kit.SettingsByName(t, all[0].Settings)
-		maps.Copy(stored, map[string]any{"workspace_id": string(all[0].Workspace), "sort_order": float64(all[0].SortOrder)})
-		opened, err := seal.NewOpener(kms.NewFromConfig(m.config), sealingKey).Open(t.Context(), all[0].Sealed, all[0].Binding())
-		if diff := cmp.Diff(want, stored); err != nil || diff != "" || string(opened.Reveal()) != key || len(all) != 1 {
-			t.Fatalf("%q: key %q, %d stored, %v (-want +stored):\n%s", body, opened.Reveal(), len(all), err, diff)
-		}
-		var shown struct{ Data map[string]any }
-		kit.Must(t, json.Unmarshal([]byte(got.Body), &shown))
-		maps.Copy(want, map[string]any{"id": string(all[0].ID), "created_at": all[0].CreatedAt.Format(time.RFC3339), "label": byok.Label([]byte(key))})
-		if diff := cmp.Diff(want, shown.Data); diff != "" {
-			t.Fatalf("%q (-want +shown):\n%s", body, diff)
-		}
+		cases.OnModel(t, "", 0, func(w *cases.World) { checkBody(w, body) })
 	})
+}
+
+// checkBody compares what is stored and shown with what encoding/json reads.
+func checkBody(w *cases.World, body []byte) {
+	t, workspace := w.TB(), string(w.Tenant.Workspace)
+	body = bytes.ReplaceAll(body, []byte("HOME"), []byte(strings.ToUpper(workspace)))
+	act := w.Request("create", cases.Request{Assemble: assemble, Event: createRequest(nil).SendingBytes(body).As(w.Tenant.Management)})
+	got := w.Short(act, 0).Shown.(functest.Answer) //nolint:errcheck // a request shows it
+	all, err := byok.ReadAll(t.Context(), w.DB, w.Outputs.Credentials, w.Tenant.ID, w.Tenant.Workspace)
+	kit.Must(t, err)
+	if got.Status != http.StatusCreated {
+		checkRefusal(t, got, len(all), body)
+		return
+	}
+	var given map[string]any
+	kit.Must(t, json.Unmarshal(body, &given))
+	want := kit.SettingsByName(t, byok.Settings{})
+	maps.Copy(want, map[string]any{"name": given["provider"], "workspace_id": workspace, "sort_order": 0.0})
+	key := fmt.Sprint(given["key"])
+	maps.DeleteFunc(given, func(name string, value any) bool { return name == "key" || name == "name" && value == nil })
+	maps.Copy(want, given)
+	want["workspace_id"] = strings.ToLower(fmt.Sprint(want["workspace_id"]))
+	stored := kit.SettingsByName(t, all[0].Settings)
+	maps.Copy(stored, map[string]any{"workspace_id": string(all[0].Workspace), "sort_order": float64(all[0].SortOrder)})
+	opened, err := seal.NewOpener(w.KMS, w.Outputs.SealingKey).Open(t.Context(), all[0].Sealed, all[0].Binding())
+	if diff := cmp.Diff(want, stored); err != nil || diff != "" || string(opened.Reveal()) != key || len(all) != 1 {
+		t.Fatalf("%q: key %q, %d stored, %v (-want +stored):\n%s", body, opened.Reveal(), len(all), err, diff)
+	}
+	var shown struct{ Data map[string]any }
+	kit.Must(t, json.Unmarshal([]byte(got.Body), &shown))
+	maps.Copy(want, map[string]any{"id": string(all[0].ID), "created_at": all[0].CreatedAt.Format(time.RFC3339), "label": byok.Label([]byte(key))})
+	if diff := cmp.Diff(want, shown.Data); diff != "" {
+		t.Fatalf("%q (-want +shown):\n%s", body, diff)
+	}
 }
 
 // checkRefusal checks a 400: nothing is stored, and each issue has a path and a
@@ -118,36 +114,4 @@ func checkRefusal(t testing.TB, got functest.Answer, stored int, body []byte) {
 			}
 		}
 	}
-}
-
-const sealingKey = "arn:aws:kms:us-east-1:000000000000:key/1"
-
-// model is a model of AWS with an account. It runs in real time, unlike a World of the cases.
-type model struct {
-	mu     sync.Mutex
-	world  *awsmodel.World
-	config aws.Config
-	tenant kit.Tenant
-}
-
-func newModel(t testing.TB) *model {
-	t.Helper()
-	m := &model{world: awsmodel.New(awsmodel.Config{Tables: []string{"access", "credentials", "control"}, Keys: []string{sealingKey}})}
-	m.config = aws.Config{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: m}
-	m.tenant = kit.NewTenant(t, auth.NewRegistry(dynamodb.NewFromConfig(m.config), "access"))
-	return m
-}
-
-// Do implements aws.HTTPClient.
-func (m *model) Do(r *http.Request) (*http.Response, error) {
-	body, err := io.ReadAll(r.Body)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.world.Do(r, body), err
-}
-
-// environment is the function's.
-func (m *model) environment() *boot.Environment {
-	names := map[string]string{"ACCESS_TABLE": "access", "CREDENTIALS_TABLE": "credentials", "CONTROL_TABLE": "control", "SEALING_KEY_ARN": sealingKey}
-	return boot.NewEnvironment(m.config, slog.New(slog.DiscardHandler), func(name string) string { return names[name] })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
 )
 
@@ -20,14 +21,17 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 		return
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // collected memory might have held one
-	m := newModel(t)
-	function := build(m.environment())
+	cases.OnModel(t, "", 0, leavesNoCopy)
+}
+
+func leavesNoCopy(w *cases.World) {
+	t, function := w.TB(), build(w.Environment())
 	keys := map[string]kit.Masked{}
 	for length, idempotency := range map[int]string{40: "", 1000: `,"Idempotency-Key":["k"]`} {
 		plain, escaped := kit.NewMasked(length), kit.NewMasked(length)
 		keys[fmt.Sprint("plain ", length)], keys[fmt.Sprint("escaped ", length)] = plain, escaped
-		create(t, m.tenant.Management, function, plain.Append, idempotency)
-		create(t, m.tenant.Management, function, escaped.AppendEscaped, strings.Replace(idempotency, `"k"`, `"l"`, 1))
+		create(t, w.Tenant.Management, function, plain.Append, idempotency)
+		create(t, w.Tenant.Management, function, escaped.AppendEscaped, strings.Replace(idempotency, `"k"`, `"l"`, 1))
 	}
 	kept := kit.NewMasked(40)
 	held := kept.Append(nil)
@@ -44,7 +48,7 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 }
 
 // create sends a request with the key, in base64, and leaves no copy.
-func create(t *testing.T, token string, function lambda.Handler, appendKey func([]byte) []byte, header string) {
+func create(t testing.TB, token string, function lambda.Handler, appendKey func([]byte) []byte, header string) {
 	t.Helper()
 	body := append(make([]byte, 0, 8<<10), `{"key":"`...) // never grown, because growing copies
 	body = append(appendKey(body), `","provider":"openai"}`...)

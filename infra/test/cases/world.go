@@ -85,6 +85,11 @@ func (w *World) Over(client aws.HTTPClient) Clients {
 	}
 }
 
+// Environment is a function's environment, without a log.
+func (w *World) Environment() *boot.Environment {
+	return w.environment(w.plain(), slog.New(slog.DiscardHandler))
+}
+
 // environment is a function's environment. Its calls go through the client.
 func (w *World) environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
 	config, o := w.config, w.Outputs
