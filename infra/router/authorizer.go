@@ -85,7 +85,7 @@ type authorizer struct {
 	reader  *routing.Reader
 	kept    readings
 	bodies  bodies
-	metrics *metrics
+	metrics metrics
 	log     *slog.Logger
 	isReady atomic.Bool
 }
@@ -144,7 +144,7 @@ func isUnder(r *http.Request, path string) bool {
 // empty 200 to net/http. The metric counts both as 200, also the 418 of models.
 func (a *authorizer) serve(w http.ResponseWriter, r *http.Request, path string, handle func(http.ResponseWriter, *http.Request) error) {
 	began, status, reason := time.Now(), 0, "aborted"
-	defer func() { a.metrics.note(path, status, reason, time.Since(began)) }()
+	defer func() { a.metrics.decided(path, status, reason, began) }()
 	w.Header().Set(callHeader, strings.TrimPrefix(r.URL.Path, path))
 	err := safely(w, r, handle)
 	if err == nil {
@@ -299,7 +299,7 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		sendKey(w, r, provider, target{provider.key, "", path})
-		a.metrics.opened.WithLabelValues("shared", "ok").Inc()
+		a.metrics.opened("shared", "ok")
 		return nil
 	}
 	w.Header().Set(credentialHeader, string(at.step.Credential))
@@ -308,13 +308,13 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 	defer to.key.Wipe()
 	if err != nil {
 		refused := refusalOf(err)
-		a.metrics.opened.WithLabelValues("credential", refused.reason).Inc()
+		a.metrics.opened("credential", refused.reason)
 		refused.cause = fmt.Errorf("credential %s for %s, workspace %s, account %s: %w",
 			at.step.Credential, at.step.Provider, at.reading.Workspace, at.reading.Account, refused.cause)
 		return refused
 	}
 	sendKey(w, r, provider, to)
-	a.metrics.opened.WithLabelValues("credential", "ok").Inc()
+	a.metrics.opened("credential", "ok")
 	return nil
 }
 

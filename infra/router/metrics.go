@@ -2,58 +2,40 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
+	series "github.com/VictoriaMetrics/metrics"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/smithy-go/middleware"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"signalbox.dev/shared/calls"
 )
 
-// metrics are for Prometheus. No label names an account.
-type metrics struct {
-	http.Handler
+// metrics are for Prometheus, in its text format. No label names an account.
+type metrics struct{ set *series.Set }
 
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-	opened   *prometheus.CounterVec
-	aws      *prometheus.HistogramVec
-}
-
-// newMetrics makes the metrics. keys returns the number in memory.
-func newMetrics(keys func() int) *metrics {
-	registry := prometheus.NewRegistry()
-	m := &metrics{
-		Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "signalbox_router_decisions_total", Help: "Responses to a router, by the reason of a refusal.",
-		}, []string{"path", "status", "reason"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "signalbox_router_request_seconds", Help: "Time to answer a router.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), // 1 ms to 4 s
-		}, []string{"path"}),
-		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "signalbox_router_opened_total", Help: "Keys that were asked for, of credentials and of shared endpoints.",
-		}, []string{"kind", "outcome"}),
-		aws: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "signalbox_router_aws_call_seconds", Help: "Time of each attempt of a call to AWS, by its outcome: ok, or AWS's code.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 13), // 1 ms to 4 s
-		}, []string{"service", "operation", "outcome"}),
-	}
-	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "signalbox_router_kept_keys", Help: "Opened keys in memory."},
-		func() float64 { return float64(keys()) })
-	registry.MustRegister(m.requests, m.duration, m.opened, m.aws, kept,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+// newMetrics makes the metrics. keys returns the number of opened keys in memory.
+func newMetrics(keys func() int) metrics {
+	m := metrics{series.NewSet()}
+	m.set.NewGauge("signalbox_router_kept_keys", func() float64 { return float64(keys()) })
 	return m
 }
 
-// watch is an API option for SDK clients: it counts and times each attempt of a call.
-func (m *metrics) watch(stack *middleware.Stack) error {
+// ServeHTTP implements http.Handler. It adds those of Go and of the process.
+func (m metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	m.set.WritePrometheus(w)
+	series.WriteProcessMetrics(w)
+}
+
+// seconds are the upper bounds of a histogram, from 1 ms to 4 s.
+var seconds = series.ExponentialBuckets(0.001, 2, 13)
+
+// watch is an API option for SDK clients: it counts and times each attempt of a call. The
+// outcome is ok, or AWS's code.
+func (m metrics) watch(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("WatchAttempts",
 		func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			began, outcome := time.Now(), "ok"
@@ -61,12 +43,19 @@ func (m *metrics) watch(stack *middleware.Stack) error {
 			if err != nil {
 				outcome = calls.Code(err)
 			}
-			m.aws.WithLabelValues(awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), outcome).Observe(time.Since(began).Seconds())
+			name := fmt.Sprintf("signalbox_router_aws_call_seconds{operation=%q,outcome=%q,service=%q}", awsmiddleware.GetOperationName(ctx), outcome, awsmiddleware.GetServiceID(ctx))
+			m.set.GetOrCreatePrometheusHistogramExt(name, seconds).UpdateDuration(began)
 			return out, metadata, err
 		}), "Retry", middleware.After)
 }
 
-func (m *metrics) note(path string, status int, reason string, took time.Duration) {
-	m.requests.WithLabelValues(path, strconv.Itoa(status), reason).Inc()
-	m.duration.WithLabelValues(path).Observe(took.Seconds())
+// decided counts and times a response to a router. The reason is that of a refusal, or ok.
+func (m metrics) decided(path string, status int, reason string, began time.Time) {
+	m.set.GetOrCreateCounter(fmt.Sprintf("signalbox_router_decisions_total{path=%q,reason=%q,status=\"%d\"}", path, reason, status)).Inc()
+	m.set.GetOrCreatePrometheusHistogramExt(fmt.Sprintf("signalbox_router_request_seconds{path=%q}", path), seconds).UpdateDuration(began)
+}
+
+// opened counts a key that was asked for, of a credential or of a shared endpoint.
+func (m metrics) opened(kind, outcome string) {
+	m.set.GetOrCreateCounter(fmt.Sprintf("signalbox_router_opened_total{kind=%q,outcome=%q}", kind, outcome)).Inc()
 }
