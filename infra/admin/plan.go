@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
@@ -108,7 +108,7 @@ func (c credentialPlan) warnOfModels(s *session, stored []byok.Credential) error
 		return err
 	}
 	var router struct {
-		Models map[string]any `json:"models"`
+		Models map[string]any `yaml:"models"`
 	}
 	if err := yaml.Unmarshal(text, &router); err != nil || len(router.Models) == 0 {
 		return acts.UsageError("--router: the file has no models, as infra/router/router.yaml has them")

@@ -18,7 +18,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"sigs.k8s.io/yaml"
+	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/local/demo"
 )
@@ -115,11 +115,13 @@ func (c Config) demo(w http.ResponseWriter, r *http.Request) {
 
 // document serves the document as JSON.
 func (c Config) document(w http.ResponseWriter, r *http.Request) {
+	var content any
 	text, err := os.ReadFile(filepath.Join(c.Root, files[document]))
 	if err == nil {
-		text, err = yaml.YAMLToJSON(text)
+		err = yaml.Unmarshal(text, &content)
 	}
-	c.serveJSON(w, r, text, err)
+	text, failed := json.Marshal(content)
+	c.serveJSON(w, r, text, errors.Join(err, failed))
 }
 
 // serveJSON serves the text, unless there was an error.
