@@ -33,7 +33,7 @@ func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
 	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
 	o := keys.Options()
-	env.WarmUp(o.HTTPClient, func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
 		return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 	})
 	return auth.NewVerifier(db, access), env.Log, operation(handler{

@@ -32,7 +32,7 @@ func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 	db, objects := boot.DynamoDB(env), s3.NewFromConfig(env.AWS())
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
 	o := objects.Options()
-	env.WarmUp(o.HTTPClient, func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
 		return o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{Bucket: &bucket, Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 	})
 	return auth.NewVerifier(db, access), env.Log, operation(

@@ -27,8 +27,6 @@ type Environment struct {
 	Log *slog.Logger
 
 	config  aws.Config
-	client  func() *httpClient // makes the HTTP client of a service
-	clients []*httpClient
 	getenv  func(string) string
 	missing []string
 	warmUps []func(context.Context)
@@ -56,11 +54,14 @@ func coldStart(build func(*Environment) lambda.Handler, log *slog.Logger) (lambd
 
 // NewEnvironment returns the environment of a function. Its clients use the config with
 // the policies of every function. Start makes the one for the process; a test may make
-// others. If the config has an HTTP client, all clients share it.
+// others, with an HTTP client.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
 	config.Retryer = calls.Retryer
 	config.APIOptions = append([]func(*middleware.Stack) error{calls.CountAttempts, calls.RefuseMalformed}, config.APIOptions...)
-	return &Environment{Log: log, config: config, client: newHTTPClient, getenv: getenv}
+	if config.HTTPClient == nil {
+		config.HTTPClient = newHTTPClient()
+	}
+	return &Environment{Log: log, config: config, getenv: getenv}
 }
 
 // handler builds the handler, reports all that the environment lacks in one error,
@@ -74,18 +75,8 @@ func (e *Environment) handler(build func(*Environment) lambda.Handler) (lambda.H
 	return handler, nil
 }
 
-// AWS returns the configuration for the SDK client of one service. Each service has its
-// own connections, so that the outage of one does not close those of another.
-func (e *Environment) AWS() aws.Config {
-	config := e.config
-	if config.HTTPClient == nil {
-		client := e.client()
-		client.all = &e.clients
-		e.clients = append(e.clients, client)
-		config.HTTPClient = client
-	}
-	return config
-}
+// AWS returns the configuration of the SDK's clients.
+func (e *Environment) AWS() aws.Config { return e.config }
 
 // Get returns a required variable of the environment.
 func (e *Environment) Get(name string) string {

@@ -50,16 +50,15 @@ type network struct {
 }
 
 // connection is the client's end of a connection. If the network purged it, a written
-// request is lost and the read is reset. So are all requests to http://broken.test.
+// request is lost and the read is reset.
 type connection struct {
 	net.Conn
 	network *network
-	broken  bool
 	number  int64
 	closed  sync.Once
 }
 
-func (c *connection) gone() bool { return c.broken || c.number <= c.network.purged.Load() }
+func (c *connection) gone() bool { return c.number <= c.network.purged.Load() }
 
 func (c *connection) Write(b []byte) (int, error) {
 	if c.gone() && c.network.silent.Load() {
@@ -102,7 +101,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *network {
 	return n
 }
 
-func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error) {
+func (n *network) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	if n.refuses.Load() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
@@ -111,7 +110,7 @@ func (n *network) dial(ctx context.Context, _, address string) (net.Conn, error)
 	select {
 	case n.dialled <- there:
 		n.open.Add(1)
-		return &connection{Conn: here, network: n, broken: address == "broken.test:80", number: number}, nil
+		return &connection{Conn: here, network: n, number: number}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -247,11 +246,10 @@ func TestTheWarmUpOpensTheFirstCallsConnection(t *testing.T) {
 		var db *dynamodb.Client
 		n.assemble(t, func(env *boot.Environment) {
 			db = boot.DynamoDB(env)
-			unused := db.Options().HTTPClient
-			env.WarmUp(unused, func(context.Context) (smithyendpoints.Endpoint, error) {
+			env.WarmUp(func(context.Context) (smithyendpoints.Endpoint, error) {
 				return smithyendpoints.Endpoint{}, errors.New("ignored")
 			})
-			env.WarmUp(unused, func(context.Context) (smithyendpoints.Endpoint, error) {
+			env.WarmUp(func(context.Context) (smithyendpoints.Endpoint, error) {
 				return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "no host"}}, nil
 			})
 		})
@@ -315,31 +313,6 @@ func TestAnIdleConnectionLives15Seconds(t *testing.T) {
 			if _, err := db.ListTables(t.Context(), nil); err != nil || n.connections.Load() != want {
 				t.Errorf("call %d: %v, %d connections, want %d", i+1, err, n.connections.Load(), want)
 			}
-		}
-	})
-}
-
-// If a service resets every connection, no connection is left of a failed call, and
-// another service keeps its own.
-func TestAnOutageOfOneServiceLeavesTheConnectionsOfAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
-		var healthy, broken *dynamodb.Client
-		n.assemble(t, func(env *boot.Environment) {
-			healthy = dynamodb.NewFromConfig(env.AWS())
-			broken = dynamodb.NewFromConfig(env.AWS(), once, func(o *dynamodb.Options) { o.BaseEndpoint = new("http://broken.test") })
-		})
-		const requests = 100
-		for range requests {
-			calls.Together(t.Context(), list(t, healthy), func(ctx context.Context) {
-				if _, err := broken.ListTables(ctx, nil); err == nil {
-					t.Error("the broken service answered")
-				}
-			})
-			synctest.Wait()
-		}
-		if n.open.Load() != 1 || n.connections.Load() != 1+requests {
-			t.Errorf("%d connections are open of %d, want 1 of %d", n.open.Load(), n.connections.Load(), 1+requests)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,15 +28,10 @@ const (
 	idleTimeout = 15 * time.Second
 )
 
-// httpClient is an HTTP client for one service. It closes its idle connections after a
-// call without a response: if Lambda froze the process, they may all be dead, and retries
-// must not try them one by one. If the call used a connection that was idle before the
-// request began, it closes those of every service: otherwise a request that calls two
-// services waits twice.
-type httpClient struct {
-	http.Client
-	all *[]*httpClient // of the environment
-}
+// httpClient is the HTTP client of all services. After a call without a response it closes its
+// idle connections: if Lambda froze the process, they may all be dead, and retries must not try
+// them one by one. In an outage of one service, calls to the others connect again.
+type httpClient struct{ http.Client }
 
 // newHTTPClient has the SDK's settings, except the time-outs. A redirect is an error of
 // the service: the signature is for one host.
@@ -57,27 +51,12 @@ func newHTTPClient() *httpClient {
 // Do implements aws.HTTPClient. The idle connections stay if the request's own time ended,
 // or if a new connection could not be opened: neither says anything about them.
 func (c *httpClient) Do(request *http.Request) (*http.Response, error) {
-	var used connection
-	traced := httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{GotConn: used.note})
-	response, err := c.Client.Do(request.WithContext(traced))
+	response, err := c.Client.Do(request)
 	if err != nil && request.Context().Err() == nil && !calls.IsUnsent(err) {
 		c.CloseIdleConnections()
-		if used.idle >= betweenRequests {
-			for _, other := range *c.all {
-				other.CloseIdleConnections()
-			}
-		}
 	}
 	return response, err
 }
-
-// betweenRequests is how long a connection is idle before it may have lived through a freeze.
-const betweenRequests = time.Second
-
-// connection is the one that a call used.
-type connection struct{ idle time.Duration }
-
-func (c *connection) note(got httptrace.GotConnInfo) { c.idle = got.IdleTime }
 
 // warmUpTime bounds the whole warm-up.
 const warmUpTime = time.Second
@@ -85,12 +64,12 @@ const warmUpTime = time.Second
 // Endpoint resolves the endpoint of a client.
 type Endpoint func(context.Context) (smithyendpoints.Endpoint, error)
 
-// WarmUp opens a connection of the client to the endpoint during the init phase, for all
+// WarmUp opens a connection to the endpoint during the init phase, for all
 // services in parallel: name resolution, TCP, TLS and the parsing of root certificates
 // are then done before the first request. An error is ignored: the first request then
 // opens the connection.
-func (e *Environment) WarmUp(client aws.HTTPClient, find Endpoint) {
-	e.warmUps = append(e.warmUps, func(ctx context.Context) { connect(ctx, client, find) })
+func (e *Environment) WarmUp(find Endpoint) {
+	e.warmUps = append(e.warmUps, func(ctx context.Context) { connect(ctx, e.config.HTTPClient, find) })
 }
 
 // DynamoDB returns the client that every function has; its connection is opened by
@@ -99,7 +78,7 @@ func (e *Environment) WarmUp(client aws.HTTPClient, find Endpoint) {
 func DynamoDB(e *Environment) *dynamodb.Client {
 	client := dynamodb.NewFromConfig(e.AWS())
 	o := client.Options()
-	e.WarmUp(o.HTTPClient, func(ctx context.Context) (smithyendpoints.Endpoint, error) {
+	e.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
 		return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
 	})
 	return client

@@ -16,13 +16,10 @@ func Assemble(dial func(ctx context.Context, network, address string) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	env := NewEnvironment(config, slog.New(slog.DiscardHandler), func(name string) string { return variables[name] })
 	if dial != nil {
-		env.client = func() *httpClient {
-			client := newHTTPClient()
-			client.Transport.(*http.Transport).DialContext = dial
-			return client
-		}
+		client := newHTTPClient()
+		client.Transport.(*http.Transport).DialContext = dial
+		config.HTTPClient = client
 	}
-	return env.handler(build)
+	return NewEnvironment(config, slog.New(slog.DiscardHandler), func(name string) string { return variables[name] }).handler(build)
 }
