@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"regexp"
@@ -294,42 +291,4 @@ func (p paths) check(name string, mayHaveStar bool, all *problems) {
 			all.addIf(!slices.Contains(served, call), "providers: %q: %q is not one of %s", name, call, strings.Join(served, ", "))
 		}
 	}
-}
-
-// showDocument writes where a stored key would be sent, for each call, by the code that serves
-// it. It asks nobody, and shows no key. args are a provider and a model, as flags.
-func showDocument(ctx context.Context, file string, args []string, in io.Reader, out io.Writer) error {
-	flags := flag.NewFlagSet("document", flag.ContinueOnError)
-	provider := flags.String("provider", "", "the provider's slug")
-	model := flags.String("model", "", "the model that a client names; needed if the provider's documents name models")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	c, err := readSettings(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	p := c.Providers[*provider]
-	if p == nil || flags.NArg() > 0 || *model == "" && p.Document != nil && p.Document.Model != "" {
-		return fmt.Errorf("usage: router document -provider P [-model M] < FILE; documents that name models need one; providers are %s", strings.Join(slices.Sorted(maps.Keys(c.Providers)), ", "))
-	}
-	text, err := io.ReadAll(in)
-	if err != nil {
-		return err
-	}
-	stored := secret.New(bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")))
-	refused := 0
-	for _, call := range served {
-		to, err := p.target(ctx, stored, call, *model)
-		line := fmt.Sprintf("https://%s%s", cmp.Or(to.host, "HOST.OF.ENVOYS.CLUSTER"), cmp.Or(to.path, "/v1/"+call))
-		if err != nil {
-			refused++
-			line = fmt.Sprintf("refused: %v %v", err, cmp.Or(refusalOf(err).cause, errors.New("by the provider's paths")))
-		}
-		_, _ = fmt.Fprintf(out, "%-17s %s\n", call, line) // a terminal
-	}
-	if refused == len(served) {
-		return errors.New("no call can be served with this key")
-	}
-	return nil
 }

@@ -138,24 +138,6 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// The command shows what becomes of a file, by the same code, and no key.
-func TestShowDocument(t *testing.T) {
-	for _, c := range []struct{ args, stored, want string }{
-		{"-provider azure -model gpt-5.2", azureDocument("https://a.openai.azure.com/openai/v1") + "\n", "responses         https://a.openai.azure.com/openai/v1/responses\n"},
-		{"-provider azure -model gpt-5.2", azureDocument("https://a.openai.azure.com/models"), "responses         refused: document_path endpoint_url has no /v1/responses\n"},
-		{"-provider fireworks", "k", "responses         https://HOST.OF.ENVOYS.CLUSTER/inference/v1/responses\n"},
-		{"-provider openai", `{"api_key":"k"}`, "no call can be served"},
-		{"-provider azure", azureDocument("https://a.openai.azure.com/models"), "need one"},
-		{"-provider mistral", "k", "amazon-bedrock, anthropic, azure, fireworks, openai"},
-	} {
-		var out strings.Builder
-		err := showDocument(t.Context(), "router.yaml", strings.Fields(c.args), strings.NewReader(c.stored), &out)
-		if got := fmt.Sprint(out.String(), err); !strings.Contains(got, c.want) {
-			t.Errorf("%s of %s: %s", c.args, c.stored, got)
-		}
-	}
-}
-
 // The keys are those of AWS's own generator, aws-bedrock-token-generator 1.1.0, apart from the
 // order of the query.
 func TestBedrockKey(t *testing.T) {

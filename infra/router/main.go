@@ -33,8 +33,7 @@
 // attempts, and to set user_id_header itself.
 //
 // `router names-key` prints a line for the file of name keys, `router -version` the version.
-// `router check router.yaml envoy.yaml` says where the two do not fit. `router document
-// -provider P [-model M] < FILE` says where a key would be sent, or why it is refused.
+// `router check router.yaml envoy.yaml` says where the two do not fit.
 // A change of the configuration needs a restart, which fails no request.
 package main
 
@@ -63,7 +62,7 @@ const (
 	shutdownTime = 10 * time.Second
 	maxHeaders   = 64 << 10
 
-	commands = "ready, names-key, check ROUTER.YAML ENVOY.YAML, and document -provider P [-model M] < FILE"
+	commands = "ready, names-key and check ROUTER.YAML ENVOY.YAML"
 )
 
 func main() {
@@ -93,8 +92,6 @@ func main() {
 		fmt.Println(newNameKey())
 	case args[0] == "check" && len(args) == 3:
 		err = checkFiles(args[1], args[2])
-	case args[0] == "document":
-		err = showDocument(ctx, *file, args[1:], os.Stdin, os.Stdout)
 	default:
 		err = errors.New("no such command: there are " + commands)
 	}

@@ -156,7 +156,7 @@ func newBench(t *testing.T, folder string) *bench {
 	work := t.TempDir()
 	b.authorizer = &process{
 		TB: t, log: filepath.Join(work, "authorizer"), command: []string{routerBinary, "-config", "router.yaml"}, url: "http://127.0.0.1:9180/ready",
-		env: []string{"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=" + at.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + at.SecretAccessKey, "AWS_ENDPOINT_URL_DYNAMODB=" + at.DynamoDB, "AWS_ENDPOINT_URL_KMS=" + at.KMS},
+		env: []string{"GOMEMLIMIT=200MiB", "AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=" + at.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + at.SecretAccessKey, "AWS_ENDPOINT_URL_DYNAMODB=" + at.DynamoDB, "AWS_ENDPOINT_URL_KMS=" + at.KMS},
 	}
 	b.envoy = &process{
 		TB: t, log: filepath.Join(work, "envoy"), url: "http://127.0.0.1:9901/ready",
@@ -168,6 +168,10 @@ func newBench(t *testing.T, folder string) *bench {
 	for _, p := range []*process{b.authorizer, b.envoy} {
 		t.Cleanup(func() { p.stop(os.Kill) })
 		p.start()
+	}
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", b.authorizer.running.Process.Pid))
+	if kit.Must(t, err); !strings.Contains(string(limits), "Max core file size        0                    0 ") {
+		t.Errorf("a core dump would hold keys: %s", limits)
 	}
 	return b
 }
