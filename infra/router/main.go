@@ -67,7 +67,6 @@ const (
 
 func main() {
 	file := flag.String("config", "router.yaml", "the configuration file")
-	wait := flag.Duration("wait", 0, "how long the command ready waits")
 	shown := flag.Bool("version", false, "show the version")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "Usage: router [FLAG …] [COMMAND]. Without a command it serves. The commands are "+commands+".\nFlags:")
@@ -87,7 +86,7 @@ func main() {
 	case len(args) == 0:
 		err = run(ctx, *file, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	case args[0] == "ready" && len(args) == 1:
-		err = askReady(ctx, *file, *wait)
+		err = askReady(ctx, *file)
 	case args[0] == "names-key" && len(args) == 1:
 		fmt.Println(newNameKey())
 	case args[0] == "check" && len(args) == 3:

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
@@ -122,21 +121,21 @@ func TestReady(t *testing.T) {
 			t.Errorf("without %s: logged %s", operation, log)
 		}
 	}
-	if err := askReady(t.Context(), f.file, 0); err == nil || !strings.Contains(err.Error(), "503") {
+	if err := askReady(t.Context(), f.file); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("without DynamoDB: %v", err)
 	}
 	f.authorizer.awaitStorage(t.Context())
 	f.faults.Inject(faults.Rule{Operation: "GetItem", Fault: faults.Refuse()})
-	if err := askReady(t.Context(), f.file, time.Minute); err != nil {
+	if err := askReady(t.Context(), f.file); err != nil {
 		t.Errorf("after one read: %v", err)
 	}
 	// A fault for which a start is refused does not stop the one that serves.
 	damaged := filepath.Join(t.TempDir(), "router.yaml")
 	write(t, damaged, "listen: "+f.address+"\nname_keys_file: none\nunknown: true\n")
-	if err := askReady(t.Context(), damaged, 0); err != nil {
+	if err := askReady(t.Context(), damaged); err != nil {
 		t.Errorf("with a damaged configuration: %v", err)
 	}
-	if err := askReady(t.Context(), filepath.Join(t.TempDir(), "none"), 0); err == nil {
+	if err := askReady(t.Context(), filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("without a configuration")
 	}
 }

@@ -32,9 +32,8 @@ func (a *authorizer) awaitStorage(ctx context.Context) {
 	}
 }
 
-// askReady asks the authorizer of this configuration whether it is ready, until it is or
-// the time has passed.
-func askReady(ctx context.Context, file string, wait time.Duration) error {
+// askReady asks the authorizer of this configuration whether it is ready.
+func askReady(ctx context.Context, file string) error {
 	at, err := readAddress(file)
 	if err != nil {
 		return err
@@ -43,17 +42,6 @@ func askReady(ctx context.Context, file string, wait time.Duration) error {
 		return new(net.Dialer).DialContext(ctx, at.network, at.name)
 	}}}
 	defer client.CloseIdleConnections()
-	for deadline := time.Now().Add(wait); ; {
-		if err = getReady(ctx, &client); err == nil || time.Now().After(deadline) {
-			return err
-		}
-		if calls.Wait(ctx, probeTime/10) != nil {
-			return err
-		}
-	}
-}
-
-func getReady(ctx context.Context, client *http.Client) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://router/ready", nil)
 	if err != nil {
 		return err
