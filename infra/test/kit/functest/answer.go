@@ -3,14 +3,11 @@ package functest
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
-	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/client"
-	"signalbox.dev/shared/api"
 )
 
 // Answer is a function's answer to one event.
@@ -28,15 +25,6 @@ type Answer struct {
 
 	payload []byte
 	log     string
-}
-
-// Handle sends the event to an operation.
-func Handle(t testing.TB, keys api.Verifier, op api.Operation, e Event) Answer {
-	t.Helper()
-	var log bytes.Buffer
-	payload, err := api.Handler(keys, slog.New(slog.NewJSONHandler(&log, nil)), op).Invoke(t.Context(), e.Payload())
-	kit.Must(t, err)
-	return ReadAnswer(t, payload, log.String())
 }
 
 // ReadAnswer reads a handler's answer and log, and checks the parts that every answer
