@@ -7,20 +7,25 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/test/awsmodel"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -44,31 +49,76 @@ type answer struct {
 	stdout, stderr string
 }
 
+// newFixture returns a fixture on a model of AWS of its own.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return fixtureOn(t, kit.Start(t))
+	tables := kit.Tables{Access: "access", Credentials: "credentials", SyncJobs: "sync-jobs", Control: "control"}
+	at := awsclients.Engines{DynamoDB: "http://dynamodb.model", S3: "http://s3.model", KMS: "http://kms.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret"}
+	engines := kit.Engines{Config: at.Config(), Tables: tables, KeyARN: modelKeys[0]}
+	engines.Config.Retryer = calls.Retryer
+	engines.Config.HTTPClient = &modelled{world: awsmodel.New(awsmodel.Config{
+		Tables: []string{tables.Access, tables.Credentials, tables.SyncJobs, tables.Control, restoredTable},
+		Bucket: "files", Versioning: "Enabled", Keys: modelKeys[:],
+	})}
+	return fixtureOn(t, engines, "files")
 }
 
-// newApart returns a fixture with an access and a credentials table that no other test
-// sees.
-func newApart(t *testing.T) *fixture {
+// restoredTable is another access table of the model.
+const restoredTable = "restored"
+
+// modelKeys are the KMS keys of the model. New credentials are sealed under the first.
+var modelKeys = [3]string{
+	"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000000",
+	"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
+	"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000002",
+}
+
+// newOnEngines returns a fixture on real engines. With tables it has an access and a credentials
+// table that no other test sees.
+func newOnEngines(t *testing.T, tables ...string) *fixture {
 	t.Helper()
 	engines := kit.Start(t)
-	tables := engines.NewTables(t, 2)
-	engines.Tables.Access, engines.Tables.Credentials = tables[0], tables[1]
-	return fixtureOn(t, engines)
+	if len(tables) > 0 {
+		engines.Tables.Access, engines.Tables.Credentials = tables[0], tables[1]
+	}
+	return fixtureOn(t, engines, engines.Bucket(t, types.BucketVersioningStatusEnabled))
 }
 
-func fixtureOn(t *testing.T, engines kit.Engines) *fixture {
+func fixtureOn(t *testing.T, engines kit.Engines, bucket string) *fixture {
 	t.Helper()
 	kit.Must(t, os.Unsetenv("SIGNALBOX_ACCOUNT")) // the developer's
-	d := &fixture{T: t, engines: engines, dir: t.TempDir(), bucket: engines.Bucket(t, types.BucketVersioningStatusEnabled)}
+	d := &fixture{T: t, engines: engines, dir: t.TempDir(), bucket: bucket}
 	d.writeStack()
 	var made accountView
 	d.json(&made, "account", "create", "Acme")
 	d.account, d.workspace = made.ID, ids.Workspace(made.Workspace)
 	d.write("demo.json", map[string]any{"account_id": made.ID}) // the default of --account
 	return d
+}
+
+// modelled is an HTTP client of a model of AWS.
+type modelled struct {
+	mu    sync.Mutex
+	world *awsmodel.World
+}
+
+// Do implements aws.HTTPClient.
+func (m *modelled) Do(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	response := m.world.Do(r, body)
+	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	return response, nil
 }
 
 func (d *fixture) write(name string, content any) {
@@ -116,11 +166,33 @@ func (d *fixture) feed(stdin string, args ...string) answer {
 func (d *fixture) run(ctx context.Context, stdin io.Reader, args ...string) answer {
 	var stdout, stderr bytes.Buffer
 	a := newApp(stdin, &stdout, &stderr)
+	a.http = d.engines.Config.HTTPClient
 	if d.change != nil {
 		d.change(a)
 	}
-	code := a.run(ctx, append([]string{"--local", d.dir}, args...))
+	code := runWith(ctx, a, append([]string{"--local", d.dir}, args...))
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// parsers are used again, because to make one takes longer than the rest of a command.
+var parsers = sync.Pool{New: func() any { return newParser() }}
+
+// runWith executes a command line with a parser that may have read others.
+func runWith(ctx context.Context, a *app, args []string) int {
+	p := parsers.Get().(*parser) //nolint:errcheck // there are no others
+	defer parsers.Put(p)
+	_ = kong.Visit(p.Model, func(n kong.Visitable, next kong.Next) error {
+		switch n := n.(type) {
+		case *kong.Flag:
+			n.Set, n.Active = false, false
+		case *kong.Value:
+			n.Set, n.Active = false, false
+		case *kong.Node:
+			n.Active = false
+		}
+		return next(nil)
+	})
+	return a.run(ctx, p, args)
 }
 
 func (d *fixture) must(args ...string) string {
@@ -144,7 +216,7 @@ func (d *fixture) json(into any, args ...string) {
 func on(t *testing.T, args ...string) answer {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := newApp(strings.NewReader(""), &stdout, &stderr).run(t.Context(), args)
+	code := runWith(t.Context(), newApp(strings.NewReader(""), &stdout, &stderr), args)
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
@@ -169,7 +241,7 @@ func (a answer) audits() (lines []map[string]any) {
 
 // broken makes the command send its requests through faults.
 func (d *fixture) broken() *faults.Transport {
-	transport := faults.Wrap(nil)
+	transport := faults.Wrap(d.engines.Config.HTTPClient)
 	d.change = func(a *app) { a.http = transport }
 	return transport
 }

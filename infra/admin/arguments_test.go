@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
-	"signalbox.dev/infra/test/kit"
 )
 
 func TestWordsAreCompleted(t *testing.T) {
@@ -61,8 +59,7 @@ func TestCompletionScripts(t *testing.T) {
 // People type --account first. It moves behind the command, past every flag before it.
 func TestTheAccountMayComeFirst(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(new(commandLine), append(options(), kong.NoDefaultHelp())...)
-	kit.Must(t, err)
+	parser := newParser()
 	for line, want := range map[string]string{
 		"--audit-file F --account A key list":  "--audit-file F key list --account A",
 		"--account A key list":                 "key list --account A",

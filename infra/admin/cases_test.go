@@ -37,11 +37,11 @@ import (
 type shipped struct {
 	folder    string
 	described string // what the description in the folder says
-	parsed    map[string]*parsedLine
+	parsed    map[string]parsedLine
 }
 
 type parsedLine struct {
-	given   commandLine
+	*parser
 	command *kong.Context
 }
 
@@ -65,25 +65,20 @@ func (s *shipped) command(w *cases.World, line string) cases.Act {
 			var stdout, stderr bytes.Buffer
 			a := newApp(strings.NewReader(""), &stdout, &stderr)
 			a.http, a.now, a.pause = client, w.Now, w.Pause
-			ctx = acts.Watched(ctx)
-			p, err := s.parse(a, line, args)
-			if err == nil {
-				err = a.carryOut(ctx, &p.given, p.command)
-			}
-			code := a.report(ctx, err, args)
+			p, ctx := s.parse(a, line, args), acts.Watched(ctx)
+			code := a.report(ctx, a.carryOut(ctx, &p.given, p.command), args)
 			return cases.Result{Text: strconv.Itoa(code), Shown: answer{code, stdout.String(), stderr.String()}}
 		},
 	}
 }
 
-func (s *shipped) parse(a *app, line string, args []string) (p *parsedLine, err error) {
-	if p = s.parsed[line]; p == nil {
-		p = &parsedLine{}
-		if p.command, err = a.parse(&p.given, args); err == nil {
-			s.parsed[line] = p
-		}
+func (s *shipped) parse(a *app, line string, args []string) parsedLine {
+	if _, known := s.parsed[line]; !known {
+		p := parsedLine{parser: newParser()}
+		p.command, _ = a.parse(p.parser, args) // carryOut fails without one
+		s.parsed[line] = p
 	}
-	return p, err
+	return s.parsed[line]
 }
 
 // describe writes the stack's description.
@@ -357,7 +352,7 @@ func unless(fine bool, format string, a ...any) string {
 
 // TestCases plays the operator's acts of several steps, as they are shipped.
 func TestCases(t *testing.T) {
-	s := &shipped{folder: t.TempDir(), parsed: map[string]*parsedLine{}}
+	s := &shipped{folder: t.TempDir(), parsed: map[string]parsedLine{}}
 	all := cases.Suite{}
 	// add adds a case: fill stores more than a tenancy has, and set makes the acts.
 	add := func(name string, fill func(*tenancy), set func(*tenancy) cases.Play) {

@@ -16,7 +16,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/acts"
@@ -160,9 +159,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 					args[i] = example
 				}
 			}
-			parser, err := kong.New(new(commandLine), append(options(), kong.Name("admin"), kong.NoDefaultHelp(), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))...)
-			kit.Must(t, err)
-			_, err = parser.Parse(arguments.Reorder(args, parser.Model.Flags))
+			_, err := (&app{stdout: io.Discard, stderr: io.Discard}).parse(newParser(), args)
 			named := err != nil && strings.HasPrefix(found[0], "`") && incomplete.MatchString(err.Error())
 			if err != nil && !errors.Is(err, arguments.ErrShown) && !named {
 				t.Errorf("%s: admin %s: %v", filepath.Base(page), strings.Join(args, " "), err)

@@ -106,7 +106,7 @@ func (d *fixture) process(args ...string) *exec.Cmd {
 // A signal ends a waiting command, and every change has its audit line.
 func TestASignalEndsACommand(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
+	d := newOnEngines(t)
 	deleted := d.must("workspace", "create", "deleted")
 	d.seal(ids.Workspace(deleted), "n")
 	d.must("workspace", "delete", deleted, "--yes")
@@ -144,7 +144,7 @@ func (d *fixture) unread(args ...string) answer {
 // every byte.
 func TestNoKeyIsMadeForNobody(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
+	d := newOnEngines(t)
 	if got := d.unread("key", "create", "unseen"); got.code != exit.Uncertain || !strings.Contains(got.stderr, "deleted again") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
@@ -164,7 +164,7 @@ func TestNoKeyIsMadeForNobody(t *testing.T) {
 // If a reader such as head stops reading, that is not reported as an error.
 func TestALostReaderIsNotReported(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
+	d := newOnEngines(t)
 	for _, args := range [][]string{{"workspace", "list"}, {"help", "key", "create"}} {
 		if got := d.unread(args...); got.code != exit.Failed || got.stderr != "" {
 			t.Errorf("%v: exit code %d: %s", args, got.code, got.stderr)

@@ -19,7 +19,7 @@ import (
 // A leaked key is found and disabled even if all other rows are damaged.
 func TestNoDamageStopsARevocation(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	var other accountView
 	d.json(&other, "account", "create", "Other")
 	account, workspace := " --account "+string(d.account), " --workspace "+string(d.workspace)
@@ -80,7 +80,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 // Beside a damaged credential, no command shows one that it has not read.
 func TestADamagedCredentialIsNotShown(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	spoilt := string(d.seal(d.workspace, "spoilt"))
 	d.set(d.engines.Tables.Credentials, "workspace#"+string(d.workspace), "credential#"+spoilt, "name", &types.AttributeValueMemberBOOL{})
 	for _, in := range []string{"", " --workspace " + string(d.workspace), " --account " + string(d.account)} {
@@ -117,7 +117,7 @@ func TestADamagedWorkspaceIsNoDefault(t *testing.T) {
 // No other account's credentials are read for it.
 func TestAKeyOfNoAccount(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	access := d.engines.Tables.Access
 	for _, account := range []types.AttributeValue{&types.AttributeValueMemberBOOL{}, kit.Text(""), kit.Number("1")} {
 		hash := d.key("nobody's", "")
@@ -144,7 +144,7 @@ func TestAKeyOfNoAccount(t *testing.T) {
 // A search by name names the damaged rows.
 func TestADamagedKeyIsCounted(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	d.key("alice", "")
 	d.set(d.engines.Tables.Access, "key#"+d.key("alice", ""), "key", "name", &types.AttributeValueMemberBOOL{})
 	if got := d.want(exit.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "passed over 1 damaged key: ") {
@@ -155,7 +155,7 @@ func TestADamagedKeyIsCounted(t *testing.T) {
 // Lists and commands agree about a mark that no version writes.
 func TestMarksThatNoVersionWrites(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	access, account := d.engines.Tables.Access, "account#"+string(d.account)
 	d.set(access, account, "account", "suspended", &types.AttributeValueMemberBOOL{})
 	if shown := d.must("account", "list"); !strings.Contains(shown, " active ") {
@@ -182,7 +182,7 @@ func TestMarksThatNoVersionWrites(t *testing.T) {
 // A row's key can be any text. No sentence writes it to the terminal as it is.
 func TestARowsKeyMovesNoCursor(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	hash := "\x1b[2J\nadmin: done"
 	row := kit.Key("key#"+hash, "key")
 	row["account"], row["workspace"], row["v"] = kit.Text(string(d.account)), kit.Text(string(d.workspace)), kit.Number("0")
@@ -202,7 +202,7 @@ func TestARowsKeyMovesNoCursor(t *testing.T) {
 // A list shows a damaged job. TestMarksThatNoVersionWrites has workspaces.
 func TestADamagedJobIsListed(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	job := d.must("job", "create")
 	broken := func() string { return d.must("--json", "job", "list", "--status", "damaged") }
 	if shown := broken(); shown != "[]" {

@@ -38,7 +38,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE) // without a reader a write fails, but the command goes on
-	code := newApp(os.Stdin, os.Stdout, os.Stderr).run(ctx, os.Args[1:])
+	code := newApp(os.Stdin, os.Stdout, os.Stderr).run(ctx, newParser(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }
@@ -100,11 +100,11 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 }
 
 // run executes one command line and returns the exit code.
-func (a *app) run(ctx context.Context, args []string) int {
-	ctx, given := acts.Watched(ctx), new(commandLine)
-	command, err := a.parse(given, args)
+func (a *app) run(ctx context.Context, p *parser, args []string) int {
+	ctx = acts.Watched(ctx)
+	command, err := a.parse(p, args)
 	if err == nil {
-		err = a.carryOut(ctx, given, command)
+		err = a.carryOut(ctx, &p.given, command)
 	}
 	return a.report(ctx, err, args)
 }
@@ -128,24 +128,29 @@ func (a *app) report(ctx context.Context, err error, args []string) int {
 	return code
 }
 
-// options are the options of the parser. The flags' lists of states have their source in keyStates.
-func options() []kong.Option {
-	states := each(keyStates, func(state keyState) string { return string(state) })
-	return append(arguments.Options(), kong.Vars{"keyStates": strings.Join(states, ",")})
+// parser is kong's parser, and the command line that it fills.
+type parser struct {
+	*kong.Kong
+	given commandLine
 }
 
-// parse reads a command line, or answers one that needs no target.
-func (a *app) parse(given *commandLine, args []string) (*kong.Context, error) {
-	parser, err := kong.New(given, append(options(),
+// newParser makes a parser. The flags' lists of states have their source in keyStates.
+func newParser() *parser {
+	states := each(keyStates, func(state keyState) string { return string(state) })
+	p := &parser{}
+	p.Kong = kong.Must(&p.given, append(arguments.Options(),
+		kong.Vars{"keyStates": strings.Join(states, ",")},
 		kong.Name("admin"),
 		kong.Description("Operate Signalbox: a deployed stack, or the local server."),
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, FlagsLast: true, WrapUpperBound: 100}),
-		kong.Writers(a.stdout, a.stderr),
 	)...)
-	if err != nil {
-		return nil, err
-	}
+	return p
+}
+
+// parse reads a command line, or answers one that needs no target.
+func (a *app) parse(parser *parser, args []string) (*kong.Context, error) {
+	parser.Stdout, parser.Stderr = a.stdout, a.stderr
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
 		return nil, cmp.Or(arguments.Complete(a.stdout, parser.Model.Node, args[1:]), arguments.ErrShown)
 	}

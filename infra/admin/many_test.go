@@ -28,7 +28,7 @@ type many struct {
 
 func newMany(t *testing.T) many {
 	t.Helper()
-	d := many{fixture: newApart(t)}
+	d := many{fixture: newFixture(t)}
 	for i := range 3 {
 		d.hashes = append(d.hashes, d.key(fmt.Sprint("key ", i), ""))
 	}
@@ -90,7 +90,7 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 	} {
 		d := newFixture(t)
 		d.fill(d.workspace)
-		transport := faults.Wrap(nil)
+		transport := faults.Wrap(d.engines.Config.HTTPClient)
 		d.change = func(a *app) { a.http, a.now = transport, func() time.Time { return time.Now().Add(time.Hour) } }
 		transport.Inject(faults.Rule{Operation: c.operation, Call: c.call, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
 		args := strings.Fields(strings.NewReplacer("ACCOUNT", string(d.account), "WORKSPACE", string(d.workspace)).Replace(command + " --yes"))

@@ -36,9 +36,9 @@ type restored struct {
 
 // newRestored makes an account, restores its access table to an earlier moment, and cuts
 // some transactions in half. Keys and workspaces have names that describe their history.
-func newRestored(t *testing.T) *restored {
+func newRestored(d *fixture, restoredTo string) *restored {
+	t := d.T
 	t.Helper()
-	d := newApart(t)
 	r := &restored{
 		fixture: d, db: dynamodb.NewFromConfig(d.engines.Config), old: d.engines.Tables.Access,
 		keys: map[string]ids.KeyHash{}, workspaces: map[string]ids.Workspace{"default": d.workspace},
@@ -82,7 +82,7 @@ func newRestored(t *testing.T) *restored {
 	stray := kit.Key("account#"+string(r.account), "key#"+strings.Repeat("0", 64))
 	stray["v"] = kit.Number("1")
 	r.atMoment = append(r.atMoment, stray)
-	d.engines.Tables.Access = d.engines.NewTables(t, 1)[0]
+	d.engines.Tables.Access = restoredTo
 	r.reset()
 	r.writeStack()
 	return r
@@ -171,7 +171,8 @@ var left = []string{
 
 func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t)
+	tables := kit.Start(t).NewTables(t, 3)
+	r := newRestored(newOnEngines(t, tables...), tables[2])
 	before := r.contents()
 	r.wantLetIn("deleted since", "disabled since", "half deleted", "half restored", "kept", "of a deleted workspace", "unbound")
 	r.wantFound(r.findings(exit.Done, r.repairArgs("--dry-run")...),
@@ -228,7 +229,7 @@ func ownAccount(r *restored) string { return "account#" + string(r.account) }
 // put it right.
 func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t)
+	r := newRestored(newFixture(t), restoredTable)
 	before, live := r.table(r.old), r.table(r.engines.Tables.Access)
 	stored := before.All(t)
 	kept, unbound, workspace := "key#"+string(r.keys["kept"]), "key#"+string(r.keys["unbound"]), "workspace#"+string(r.workspace)
@@ -286,7 +287,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 // keys of all customers.
 func TestRowsOfANewerVersionAreRefused(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t)
+	r := newRestored(newFixture(t), restoredTable)
 	for _, table := range []string{r.old, r.engines.Tables.Access, r.engines.Tables.Credentials} {
 		sound := r.table(table).All(t)
 		for _, row := range sound {
@@ -312,7 +313,7 @@ func TestRowsOfANewerVersionAreRefused(t *testing.T) {
 // If a row of the table before is damaged, none of its values count.
 func TestDifferencesThatARepairLeaves(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t)
+	r := newRestored(newFixture(t), restoredTable)
 	before := r.findings(exit.Done, r.repairArgs("--dry-run")...)
 	next := &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Number("99")}}
 	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
@@ -336,7 +337,7 @@ func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValu
 
 func TestRepairRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t)
+	r := newRestored(newFixture(t), restoredTable)
 	before := r.contents()
 	refused := func(code int, want string, args ...string) {
 		t.Helper()
@@ -393,7 +394,7 @@ func (r *restored) describing(moments ...string) {
 // Without the table before, the check compares the live tables, and a repair disables every key.
 func TestWithoutTheTableBefore(t *testing.T) {
 	t.Parallel()
-	r := newRestored(t)
+	r := newRestored(newFixture(t), restoredTable)
 	table, before := r.engines.Tables.Access, r.findings(exit.Uncertain, "restore", "check")
 	for _, name := range []string{"astray", "foreign", "orphan"} {
 		r.newKey(name, r.workspace)

@@ -35,10 +35,9 @@ type move struct {
 	own, next string
 }
 
-func newMove(t *testing.T, credentials int) *move {
-	t.Helper()
-	d := newApart(t)
-	m := &move{fixture: d, kms: kms.NewFromConfig(d.engines.Config), own: d.engines.Key(t), next: d.engines.Key(t)}
+func newMove(d *fixture, own, next string, credentials int) *move {
+	d.Helper()
+	m := &move{fixture: d, kms: kms.NewFromConfig(d.engines.Config), own: own, next: next}
 	d.engines.KeyARN = m.own
 	m.writeStack()
 	var all errgroup.Group
@@ -106,7 +105,8 @@ var credentials = flag.Int("credentials", 30, "how many credentials TestAKilledR
 func TestAKilledRewrapGoesOn(t *testing.T) {
 	t.Parallel()
 	began, all := time.Now(), *credentials
-	m := newMove(t, all)
+	engines := kit.Start(t)
+	m := newMove(newOnEngines(t, engines.NewTables(t, 2)...), engines.Key(t), engines.Key(t), all)
 	t.Logf("sealed and stored %d credentials in %s", all, time.Since(began).Round(time.Second/10))
 	m.deploy()
 	if shown := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(shown, strconv.Itoa(all)) || !strings.Contains(shown, "to be rewrapped") || m.moved() > 0 {
@@ -136,7 +136,7 @@ func TestAKilledRewrapGoesOn(t *testing.T) {
 
 func TestRewrapRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
-	m := newMove(t, 1)
+	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], 1)
 	m.want(exit.Refused, "credential", "rewrap", "--to", m.next) // not deployed
 	m.want(exit.Usage, "credential", "rewrap", "--to", m.own)    // --from is missing
 	m.deploy()
@@ -161,7 +161,7 @@ func TestRewrapRefusesWrongArguments(t *testing.T) {
 func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	t.Parallel()
 	const failures = acts.FailuresInARow + 2
-	m := newMove(t, 3*failures)
+	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], 3*failures)
 	m.deploy()
 	broken := m.broken()
 	for n := range failures {
@@ -192,9 +192,9 @@ func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 // the moves of the others.
 func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	t.Parallel()
-	m := newMove(t, 5)
-	m.sealing = m.engines.Key(t)
-	foreign := m.sealing
+	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], 5)
+	foreign := modelKeys[2]
+	m.sealing = foreign
 	planted := map[ids.Credential]bool{}
 	for range acts.FailuresInARow + 2 {
 		planted[m.seal(ids.New[ids.Workspace](), "n")] = true

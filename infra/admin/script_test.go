@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(script), func(t *testing.T) {
-			d := newFixture(t)
+			d := newOnEngines(t)
 			variables := append(kit.Hostile(t), "SIGNALBOX_STACK=", "SIGNALBOX_ACCOUNT="+string(d.account), atOnce)
 			if filepath.Base(script) == "target.txt" {
 				variables = append(variables, controlPlane(t, d)...)
@@ -102,7 +102,7 @@ func ends(ts *testscript.TestScript, want int, args []string) {
 	a := newApp(strings.NewReader(strings.ReplaceAll(stdin, `\n`, "\n")), ts.Stdout(), io.MultiWriter(ts.Stderr(), &stderr))
 	a.terminal, a.interactive = flag == "-type", flag == "-type"
 	a.pause = func(context.Context, time.Duration) error { return nil } // TestCases has what an act waits for
-	if code := a.run(context.Background(), args); code != want {
+	if code := runWith(context.Background(), a, args); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
 	// A command that changes something names its target.

@@ -38,9 +38,9 @@ func (state keyState) put(t *testing.T, table kit.Rows, hash string) {
 // replacement, a suspension and its end, a deletion of the workspace, and a restore.
 func TestEveryStateOfAKey(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	hash, old := d.key("k", d.workspace), d.key("old", "")
-	live, before := d.table(d.engines.Tables.Access), d.table(d.engines.NewTables(t, 1)[0])
+	live, before := d.table(d.engines.Tables.Access), d.table(restoredTable)
 	rows := live.All(t)
 	reset := func(now, then keyState) {
 		live.Become(t, rows)

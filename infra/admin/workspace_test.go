@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/awsclients"
@@ -59,13 +61,14 @@ func (d *fixture) key(name string, w ids.Workspace) string {
 	return string(made.Hash)
 }
 
+// left is how many credentials and versions of files a workspace has.
 func (d *fixture) left(w ids.Workspace) int {
 	d.Helper()
 	var credentials []credentialView
-	var files []fileView
 	d.json(&credentials, "credential", "list", "--workspace", string(w))
-	d.json(&files, "file", "list", "--workspace", string(w))
-	return len(credentials) + len(files)
+	stored, err := d.bucketOf().ListObjectVersions(d.Context(), &s3.ListObjectVersionsInput{Bucket: &d.bucket, Prefix: aws.String(files.Key(w, ""))})
+	kit.Must(d, err)
+	return len(credentials) + len(stored.Versions) + len(stored.DeleteMarkers)
 }
 
 // deletedAt is the time of the workspace's deletion, in whole seconds.
@@ -112,7 +115,7 @@ func TestAPurgeSaysWhatItDoes(t *testing.T) {
 // names it.
 func TestADeletionInTheFuture(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	now := time.Now()
 	for _, at := range []time.Time{now.Add(24 * time.Hour), time.Unix(now.UnixMilli(), 0)} {
 		second := d.must("workspace", "create", "second")
@@ -150,7 +153,7 @@ func TestAWorkspaceIsErased(t *testing.T) {
 	second := ids.Workspace(d.must("workspace", "create", "second"))
 	d.key("kept", "")
 	d.fill(second)
-	transport := faults.Wrap(nil)
+	transport := faults.Wrap(d.engines.Config.HTTPClient)
 	d.stopped(time.Now(), func(time.Duration) error { return nil })
 	stopped := d.change
 	d.change = func(a *app) {
@@ -192,7 +195,8 @@ func (d *fixture) fill(w ids.Workspace) {
 	d.Helper()
 	d.seal(w, "one")
 	d.feed("content", "file", "upload", "-", "--workspace", string(w))
-	d.bucketOf().Begin(d, files.Key(w, "file_parts"))
+	_, err := d.bucketOf().CreateMultipartUpload(d.Context(), &s3.CreateMultipartUploadInput{Bucket: &d.bucket, Key: aws.String(files.Key(w, "file_parts"))})
+	kit.Must(d, err)
 	for _, name := range []string{"first", "second"} {
 		d.key(name, w)
 	}
@@ -206,11 +210,11 @@ func (d *fixture) bucketOf() kit.Bucket {
 // the purge leaves nothing.
 func TestAPurgeAndUploadsInParts(t *testing.T) {
 	t.Parallel()
-	d := newFixture(t)
+	d := newOnEngines(t)
 	d.fill(d.workspace)
 	complete := d.bucketOf().Begin(t, files.Key(d.workspace, "file_completed"))
 	d.must("workspace", "delete", string(d.workspace), "--yes")
-	transport := faults.Wrap(nil)
+	transport := faults.Wrap(d.engines.Config.HTTPClient)
 	transport.Inject(faults.Rule{Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 		if r.URL.Query().Has("uploads") {
 			kit.Must(t, complete())
@@ -233,7 +237,7 @@ func TestAPurgeAndUploadsInParts(t *testing.T) {
 // deletes the sound ones. Both name the keys that they leave, until somebody deletes those.
 func TestADeletionAndAnErasurePassOverNoKey(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	access := d.table(d.engines.Tables.Access)
 	d.stopped(time.Now().Add(time.Hour), nil)
 	for _, c := range []struct {
@@ -314,7 +318,7 @@ func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
 // with many credentials is counted.
 func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
 	t.Parallel()
-	d := newApart(t)
+	d := newFixture(t)
 	rows := d.table(d.engines.Tables.Credentials)
 	row := rows.Get(t, kit.Key("workspace#"+string(d.workspace), "credential#"+string(d.seal(d.workspace, "n"))))
 	row["name"] = kit.Text(strings.Repeat("n", 72_000))

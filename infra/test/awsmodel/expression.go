@@ -142,6 +142,13 @@ func (r *parser) comparison() condition {
 		attribute := r.arguments(name, 1)[0]
 		return func(i Item) bool { return (attribute(i) != nil) == (name == "attribute_exists") }
 	}
+	if r.next() == "attribute_type" {
+		given := r.arguments("attribute_type", 2)
+		return func(i Item) bool {
+			value, _ := given[0](i).(object)
+			return value[textOf(given[1](i))] != nil
+		}
+	}
 	left := r.operand()
 	if r.accept("IN") {
 		r.expect("(")
