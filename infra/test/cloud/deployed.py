@@ -6,9 +6,19 @@ statements are tried.
 """
 
 import json
+import re
 import sys
 
-from stack import ACCOUNT, ARNS, REGION, STACK, Stack
+from stack import ACCOUNT, ARNS, REGION, SOURCE, STACK, Stack
+
+# The gaps of the policies in infra/cloud, filled for this stack.
+GAPS = {"ACCOUNT": ACCOUNT, "REGION": REGION, "STACK": STACK, "DOMAIN": "signalbox.example.com", "ZONE": "Z1", "REST_ID": f"{STACK}-Api", "BOUNDARY": f"boundary-{STACK}",
+        "SEALING_KEY": f"{STACK}-SealingKey", "STORAGE_KEY": f"{STACK}-StorageKey", "ARTIFACTS": "aws-sam-cli-managed-default-*"}
+
+
+def filled(name: str) -> dict:
+    """A policy of infra/cloud, by its name."""
+    return json.loads(re.sub("|".join(GAPS), lambda gap: GAPS[gap[0]], (SOURCE.parent / f"infra/cloud/{name}-policy.json").read_text()))
 
 
 def attached(stack: Stack, function: str) -> dict:
@@ -23,6 +33,7 @@ if __name__ == "__main__":
     stack = Stack(**given)
     json.dump({
         "name": STACK,
+        "boundary": filled("boundary"),
         "account": ACCOUNT,
         "region": REGION,
         "parameters": given,

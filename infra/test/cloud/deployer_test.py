@@ -1,12 +1,11 @@
 """The service role can update every resource of the template, the administrator's role what that one cannot, the verifier read it. The pipeline
 keeps its three guards.
 
-policies/deployment.test.mjs tries what the policies beside it must allow and must refuse.
-
 CloudFormation's resource schemas name the permissions that each type needs; cfn-lint
 contains them.
 """
 
+import fnmatch
 import importlib.resources
 import json
 import os
@@ -25,6 +24,7 @@ import declared
 import stack
 from account import ROOT
 from checks import CHECKS
+from deployed import filled
 from runbook import PAGES, sections
 from template_test import ALL, STATEMENTS
 from stack import ACCOUNT, REGION, SOURCE, STACK, Stack, environments, source
@@ -77,9 +77,27 @@ UNUSED = [
 ]
 # An administrator makes the first deployment, and each that makes a key or an API: they have no names by which a policy could
 # limit a role to this stack's. Keys are never deleted. The region's logging role serves other stacks, too.
-FIRST = [r"\w+Key .* kms:(CreateKey|ScheduleKeyDeletion)", r"Api .* apigateway:POST", r"GatewayLogging"]
+FIRST = [r"\w+Key .* kms:(CreateKey|ScheduleKeyDeletion)", r"Api .* apigateway:POST", r"GatewayLogging.* (iam:|\S+ \S+/account)"]
 # A principal that writes a key's or the bucket's policy can name a session in it, and no boundary stops that session.
 ADMINISTRATORS = [r".* (kms:PutKeyPolicy|s3:(Delete|Put)BucketPolicy|iam:DeleteRolePermissionsBoundary|logs:DeleteLogGroup|logs:(Delete|Put)ResourcePolicy)"]
+
+# What no schema names: AWS's pages about logs of a web ACL, service-linked roles and versions of a policy do.
+UNCALLED = {"iam:CreateServiceLinkedRole", "iam:SetDefaultPolicyVersion", "logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:UpdateLogDelivery"}
+
+# The condition keys without which an action would be a way to more rights, and values that must be refused.
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
+GUARDED = {
+    r"cloudformation:CreateChangeSet": ("cloudformation:RoleArn", [f"{ROLE}admin", f"{ROLE}administer-{STACK}"]),
+    r"events:PutRule": ("events:source", [["aws.kms", "aws.signin"]]),
+    r"iam:(AttachRolePolicy|CreateRole|De\w+RolePolicy|PutRole\w+)": ("iam:PermissionsBoundary", ["arn:aws:iam::aws:policy/AdministratorAccess"]),
+    r"iam:(At|De)tachRolePolicy": ("iam:PolicyARN", [f"arn:aws:iam::aws:policy/{p}" for p in ("AdministratorAccess", "service-role/AmazonAPIGatewayPushToCloudWatchLogs")]),
+    r"iam:PassRole": ("iam:PassedToService", ["apigateway.amazonaws.com", "ec2.amazonaws.com"]),
+    r"kms:(CreateGrant|Decrypt|Encrypt|GenerateDataKey|RevokeGrant)": ("kms:ViaService", [f"ssm.{REGION}.amazonaws.com"]),
+    r"route53:ChangeResourceRecordSets": ("route53:ChangeResourceRecordSetsNormalizedRecordNames", [["www.example.com"]]),
+}
+# What belongs to the deployment or to the account and is no resource of the stack. One of them is named like the stack, outside its path.
+STRANGE = [*(f"{ROLE}{name}{STACK}" for name in ("administer-", "cloudformation-", "deploy-", "verify-")), f"{ROLE}{STACK}-admin",
+           f"arn:aws:iam::{ACCOUNT}:policy/boundary-{STACK}"]
 
 # The policies of each role; the longest value of each gap. ACM takes no longer domain than DNS.
 ROLES = {"boundary": ["boundary"], "deployer": ["deployer"], "service": ["service-api", "service-data"],
@@ -90,7 +108,7 @@ INLINE, MANAGED = {"deployer", "verifier"}, 6_144
 
 # The stack's name or an id of it, as a whole segment of an ARN. The ARN of a tag contains another one, in URL encoding.
 OWN = re.compile(r"[:/_-](STACK(-|/|$)|(REST_ID|SEALING_KEY|STORAGE_KEY|DOMAIN|ZONE)(/|$))|/tags/\*\w+\*(REST_ID\*|DOMAIN)$")
-# Resources of AWS, of the account, or without a name that a policy could give. policies/deployment.test.mjs tries the conditions.
+# Resources of AWS, of the account, or without a name that a policy could give.
 NOT_OURS = {
     "boundary": {"arn:aws:kms:REGION:ACCOUNT:key/*", "arn:aws:kms:REGION:*:key/*"},
     "deployer": {"arn:aws:cloudformation:REGION:aws:transform/Serverless-2016-10-31", "arn:aws:cloudformation:REGION:ACCOUNT:stack/aws-sam-cli-managed-default/*",
@@ -102,6 +120,7 @@ NOT_OURS = {
 NOT_OURS["administer"] = NOT_OURS["service"]
 
 
+READS = r" [\w-]+:(Describe|GET|Get(?!Item|Object)|List)"  # configuration, neither rows nor files
 VERBS = {"create", "read", "update", "delete", "tag"}
 KNOWN = json.loads((importlib.resources.files("cfnlint.data") / "AdditionalSpecs/Policies.json").read_text())
 
@@ -175,36 +194,65 @@ class Deployment(unittest.TestCase):
         cls.files = {name: json.loads((SOURCE.parent / f"infra/cloud/{name}-policy.json").read_text()) for names in ROLES.values() for name in names}
         cls.policies = {role: [s for name in names for s in cls.files[name]["Statement"]] for role, names in ROLES.items()}
 
-    def denied(self, role: str, calls: dict[str, list]) -> list[str]:
+    def denied(self, role: str, calls: dict[str, list]) -> set[str]:
         """The names of the calls that a role's policies deny. Their gaps are filled for the stack of Calls."""
-        gaps = {"ACCOUNT": ACCOUNT, "REGION": REGION, "STACK": STACK, "DOMAIN": ALL["DomainName"], "ZONE": ALL["HostedZoneId"]} | {
-            "REST_ID": f"{STACK}-Api", "SEALING_KEY": f"{STACK}-SealingKey", "STORAGE_KEY": f"{STACK}-StorageKey",
-            "BOUNDARY": f"boundary-{STACK}", "ARTIFACTS": "aws-sam-cli-managed-default-*"}
-        filled = [json.loads(re.sub("|".join(gaps), lambda gap: gaps[gap[0]], json.dumps(self.files[name]))) for name in ROLES[role]]
         judged = subprocess.run(["node", "policies/judge.mjs"], cwd=ROOT / "infra/test/cloud", check=True, stdout=subprocess.PIPE, text=True,
-                                input=json.dumps({"account": ACCOUNT, "policies": filled, "calls": calls}))
-        return json.loads(judged.stdout)
+                                input=json.dumps({"account": ACCOUNT, "policies": [filled(name) for name in ROLES[role]], "calls": calls}))
+        return set(json.loads(judged.stdout))
+
+    def refuse_unguarded(self, role: str, calls: dict[str, list]) -> None:
+        """An allowed call with GUARDED's key is denied without it, and with another value."""
+        unguarded = {}
+        for name in calls.keys() - self.denied(role, calls):
+            action, arn, conditions = calls[name]
+            for key, others in (guard for pattern, guard in GUARDED.items() if re.fullmatch(pattern, action)):
+                rest = {k: v for k, v in conditions.items() if k != key}
+                unguarded |= {f"{name} {key}={value}": [action, arn, rest | {key: value}] for value in others} | {f"{name} without {key}": [action, arn, rest]}
+        self.assertTrue(unguarded)
+        self.assertEqual(unguarded.keys() - self.denied(role, unguarded), set(), f"the {role}'s policies allow these calls")
 
     def test_each_role_may_make_its_calls(self):
-        """The service role and the administrator's update every resource, and the verifier reads it."""
+        """The service role and the administrator's update every resource, and the verifier reads it. An exception is denied, unless it only reads."""
         calls = Calls()
         self.assertEqual({name.split()[1] for name in calls.made(VERBS)}, set(calls.kinds.values()), "a type without a call has a wrong ARN")
         for role, verbs, excepted in (
             ("service", VERBS, UNUSED + FIRST + ADMINISTRATORS), ("administer", VERBS, UNUSED + FIRST),
             ("verifier", {"read"}, [UNUSED[0], r".* [\w-]+:(?!Get|List|Describe)"]),  # some schemas name actions that change something, also to read
         ):
-            denied = {name: [e for e in excepted if re.match(e, name)] for name in self.denied(role, calls.made(verbs))}
-            self.assertEqual("", "\n".join(name for name, why in denied.items() if not why), f"the {role}'s policies deny these calls")
-            self.assertEqual(set(excepted), set(sum(denied.values(), [])), f"{role}: an exception explains nothing")
+            made = calls.made(verbs)
+            denied, why = self.denied(role, made), {name: [e for e in excepted if re.match(e, name)] for name in made}
+            self.assertEqual("", "\n".join(name for name in denied if not why[name]), f"the {role}'s policies deny these calls")
+            self.assertEqual(set(excepted), {e for name in denied for e in why[name]}, f"{role}: an exception explains nothing")
+            self.assertEqual("", "\n".join(name for name in made.keys() - denied if why[name] and not re.search(READS, name)), f"the {role}'s policies allow what nobody needs")
+            if role != "verifier":
+                self.refuse_unguarded(role, made)
+                called = {action.lower() for action, *_ in made.values()}
+                self.assertEqual({a for a in actions(self.policies[role]) if not fnmatch.filter(called, a.lower())}, UNCALLED, f"{role}: no call needs these")
 
     def test_the_deployer_may_make_the_calls_of_sam(self):
-        """Not those of `sam sync` and of --on-failure."""
+        """Not those of `sam sync` and of --on-failure. Others are for a deployment that failed, or for AWS's newer events."""
         subprocess.run([ROOT / "infra/release/venv", ROOT / "infra/release", ROOT / ".build/sam"], check=True)
         (code,) = (ROOT / ".build/sam/lib").glob("python3*/site-packages/samcli/lib/deploy/deployer.py")
         called = set(re.findall(r"_client\.(?:get_paginator\(\W)?(\w+)", code.read_text())) - {"get_paginator", "get_waiter", "create_stack", "update_stack", "rollback_stack", "delete_stack"}
         self.assertIn("execute_change_set", called)
-        arn, role = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/1", {"cloudformation:RoleArn": f"arn:aws:iam::{ACCOUNT}:role/cloudformation-{STACK}"}
-        self.assertEqual([], self.denied("deployer", {name: ["cloudformation:" + name.title().replace("_", ""), arn, role] for name in called}))
+        arn, role, artifacts = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{STACK}/1", f"{ROLE}cloudformation-{STACK}", "arn:aws:s3:::aws-sam-cli-managed-default-x"
+        calls = {name: ["cloudformation:" + name.title().replace("_", ""), arn, {"cloudformation:RoleArn": role}] for name in called} | {
+            "pass": ["iam:PassRole", role, {"iam:PassedToService": "cloudformation.amazonaws.com"}],
+            **{name: [f"s3:{name}", f"{artifacts}/{STACK}/code.zip", {}] for name in ("GetObject", "PutObject")},
+            **{name: [f"s3:{name}", artifacts, {}] for name in ("GetBucketLocation", "ListBucket")}}
+        self.assertEqual(self.denied("deployer", calls), set())
+        self.refuse_unguarded("deployer", calls)
+        others = {f"cloudformation:{name}" for name in ("DeleteChangeSet", "DescribeEvents", "GetTemplate", "ListStackResources", "TagResource")}
+        self.assertEqual(actions(self.policies["deployer"]) - others, {action for action, *_ in calls.values()})
+
+    def test_nobody_gets_more_rights(self):
+        """A deployer acts as any role under the boundary. If he could write a key's or the bucket's policy, he would name that role's session
+        in it: IAM does not apply a boundary's implicit denial to a session that a resource's policy names."""
+        calls = {f"{action} {arn} {service}": [f"iam:{action}", arn, {"iam:PassedToService": f"{service}.amazonaws.com", "iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/boundary-{STACK}"}]
+                 for action in KNOWN["iam"]["Actions"] if not action.startswith(("get", "list")) for arn in STRANGE for service in ("lambda", "cloudformation")}
+        for role in ROLES.keys() - {"boundary"}:
+            passed = {f"passrole {ROLE}cloudformation-{STACK} cloudformation"} if role == "deployer" else set()
+            self.assertEqual(calls.keys() - self.denied(role, calls), passed, role)
 
     def test_what_the_verifier_changes(self):
         """Its test data, and the request for a drift detection."""
@@ -212,6 +260,9 @@ class Deployment(unittest.TestCase):
             *(f"dynamodb:{name}Item" for name in ("BatchWrite", "Delete", "Put", "Update")), "dynamodb:ConditionCheckItem", "dynamodb:Query",
             "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:PutObject", "cloudformation:DetectStackDrift", "cloudformation:DetectStackResourceDrift",
             "kms:Decrypt", "kms:GenerateDataKey"})
+        self.assertNotIn("s3:GetObject", {a for a in ["s3:GetObject"] for given in actions(self.policies["verifier"]) if fnmatch.fnmatchcase(a, given)})
+        key = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{STACK}-StorageKey"
+        self.refuse_unguarded("verifier", {"tables": ["kms:Decrypt", key, {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}]})
 
     def test_each_resource_is_the_stacks(self):
         """Its ARN contains the stack's name or an id of it. An action on * has no resources, or reads."""
@@ -268,7 +319,7 @@ class Parameters(unittest.TestCase):
         self.assertTrue(all(changes.values()))
 
         def cannot(role: str) -> set[str]:
-            unable = set(Deployment().denied(role, calls.made({"create", "update", "delete"})))
+            unable = Deployment().denied(role, calls.made({"create", "update", "delete"}))
             denied = {(verb, name.split()[0]) for verb in ("create", "update", "delete") for name in unable & calls.made({verb}).keys() if not others.match(name)}
             return {name for name, changed in changes.items() if changed & denied}
 

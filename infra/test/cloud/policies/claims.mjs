@@ -1,19 +1,21 @@
-// Claims about the principals that may use the keys and the bucket, and those that may not,
-// whatever their own policies allow. The functions' calls are recorded, so they are not here.
+// Claims about the principals that may use the keys and the bucket, whatever their own policies
+// allow. A claim names what must be allowed; every other combination of its principals, actions
+// and conditions must be denied. The functions' calls are recorded, so they are not here.
 
 import { contexts, keyCondition, sealing } from './calls.mjs'
 
-const may = (who, why, action, conditions = {}, object) => ({ who, why, action, ...(object && { object }), conditions, right: true })
-const mayNot = (...call) => ({ ...may(...call), right: false })
-// Denied twice: nothing allows it, and a separate statement denies it.
-const never = (...call) => ({ ...mayNot(...call), twice: true })
-
 // The uses of a key's material. AWS's pages about DynamoDB encryption at rest (which add
 // DescribeKey and CreateGrant) and about encrypted log groups name these.
-const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo']
-const ours = keyCondition(sealing)
-const purpose = 'kms:EncryptionContext:purpose'
-const other = keyCondition({ ...sealing, purpose: 'other' })
+const uses = ['Decrypt', 'Encrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo'].map((use) => `kms:${use}`)
+
+const claim = (right, who, action, conditions = {}, more = {}) => ({ who, action, conditions, right, ...more })
+const may = (...call) => claim(true, ...call)
+const mayNot = (...call) => claim(false, ...call)
+
+/** All combinations, each right or wrong by a rule. */
+function all(people, actions, conditions, isRight, more = () => ({})) {
+  return people.flatMap((who) => actions.flatMap((action) => conditions.map((one) => claim(isRight(who, action, one), who, action, one, more(one)))))
+}
 
 /** The principals of the claims. */
 function people({ account, region, parameters }) {
@@ -28,104 +30,52 @@ function people({ account, region, parameters }) {
   }
 }
 
+const administering = ({ admin, outsider }) =>
+  all([admin, outsider], ['kms:DisableKey', 'kms:PutKeyPolicy', 'kms:ScheduleKeyDeletion'], [{}], (who) => who === admin)
+
 function sealingKey(stack) {
-  const { admin, root, router, rewrap, outsider } = people(stack)
+  const { admin, router, rewrap } = people(stack)
   const create = stack.functions.CreateByokKeyFunction.role
-  const others = Object.values(stack.functions).map((f) => f.role).filter((role) => role !== create && role !== router)
+  const everybody = new Set([...Object.values(people(stack)), ...Object.values(stack.functions).map((f) => f.role)])
+  const its = { [router]: ['kms:Decrypt'], [rewrap]: ['kms:ReEncryptFrom', 'kms:ReEncryptTo'], [create]: ['kms:GenerateDataKey'] }
+  const ours = keyCondition(sealing)
+  // Denied twice for another purpose, or none: nothing allows it, and a separate statement denies it.
+  const twice = (conditions) => (conditions['kms:EncryptionContext:purpose']?.[0] === sealing.purpose ? {} : { twice: true })
   return [
-    may(router, 'opens credentials', 'kms:Decrypt', ours),
-    // A separate statement denies another purpose, or none.
-    ...contexts.map(([why, context]) => (context[purpose]?.[0] === sealing.purpose ? mayNot : never)(router, `opens with ${why}`, 'kms:Decrypt', context)),
-    mayNot(router, 'seals', 'kms:GenerateDataKey', ours),
-    ...['kms:ReEncryptFrom', 'kms:ReEncryptTo'].flatMap((action) => [
-      may(rewrap, 'moves credentials', action, ours),
-      never(rewrap, 'moves what is no credential', action, other),
-      never(rewrap, 'moves what has no context', action),
-    ]),
-    mayNot(rewrap, 'opens credentials', 'kms:Decrypt', ours),
-    ...uses.flatMap((use) => [admin, root, outsider, ...others].flatMap((who) =>
-      [mayNot(who, 'uses the key', `kms:${use}`, ours), ...[other, {}].map((context) => never(who, 'uses the key', `kms:${use}`, context))])),
-    ...ofCreate(create),
-    mayNot(admin, 'finds a way round', 'kms:CreateGrant', ours),
-    ...administering(admin, outsider),
-  ]
-}
-
-function ofCreate(role) {
-  return [
-    never(role, 'seals for another purpose', 'kms:GenerateDataKey', other),
-    never(role, 'seals without a context', 'kms:GenerateDataKey'),
+    ...all([...everybody], uses, [ours, keyCondition({ ...sealing, purpose: 'other' }), {}], (who, action, one) => one === ours && Boolean(its[who]?.includes(action)), twice),
+    ...contexts.map(([, context]) => mayNot(router, 'kms:Decrypt', context, twice(context))),
     // Otherwise the conditions of the role's policy would restrict nothing.
-    { ...mayNot(role, 'seals by the key policy alone', 'kms:GenerateDataKey', ours), alone: true },
-    ...uses.filter((use) => use !== 'GenerateDataKey').map((use) => mayNot(role, 'uses the key otherwise', `kms:${use}`, ours)),
+    mayNot(create, 'kms:GenerateDataKey', ours, { alone: true }),
+    mayNot(admin, 'kms:CreateGrant', ours), // a grant would go round the policy
+    ...administering(people(stack)),
   ]
 }
-
-const administering = (admin, outsider) => ['kms:DisableKey', 'kms:PutKeyPolicy', 'kms:ScheduleKeyDeletion'].flatMap((action) => [
-  may(admin, 'administers the key', action),
-  mayNot(outsider, 'administers the key', action),
-])
 
 function storageKey(stack) {
-  const { admin, outsider } = people(stack)
-  const through = (service) => ({ 'kms:ViaService': [`${service}.${stack.region}.amazonaws.com`] })
-  const grant = (forAws) => ({ 'kms:GrantIsForAWSResource': [forAws] })
-  return [
-    may(admin, 'makes a table', 'kms:DescribeKey', through('dynamodb')),
-    ...uses.flatMap((use) => [
-      ...['dynamodb', 's3'].map((service) => may(admin, `uses ${service}`, `kms:${use}`, through(service))),
-      mayNot(outsider, 'uses a table of ours', `kms:${use}`, through('dynamodb')),
-      mayNot(admin, 'uses another service', `kms:${use}`, through('ssm')),
-    ]),
-    mayNot(admin, 'uses the key by hand', 'kms:Decrypt'),
-    may(admin, 'makes a table', 'kms:CreateGrant', { ...through('dynamodb'), ...grant('true') }),
-    mayNot(outsider, 'makes a table', 'kms:CreateGrant', { ...through('dynamodb'), ...grant('true') }),
-    mayNot(admin, 'grants to somebody', 'kms:CreateGrant', { ...through('dynamodb'), ...grant('false') }),
-    mayNot(admin, 'grants to somebody', 'kms:CreateGrant', through('dynamodb')),
-    mayNot(admin, 'grants by hand', 'kms:CreateGrant', grant('true')),
-    mayNot(admin, 'grants through S3', 'kms:CreateGrant', { ...through('s3'), ...grant('true') }),
-    ...ofLogs(stack),
-    ...ofAlarms(stack),
-    ...administering(admin, outsider),
-  ]
-}
-
-function ofLogs(stack) {
-  const { admin, logs } = people(stack)
-  const of = (group, account = stack.account) =>
-    ({ 'kms:EncryptionContext:aws:logs:arn': [`arn:aws:logs:${stack.region}:${account}:log-group:${group}`] })
+  const { admin, outsider, logs, cloudwatch } = people(stack)
+  const elsewhere = '444455556666'
+  const [dynamodb, s3, ssm] = ['dynamodb', 's3', 'ssm'].map((service) => ({ 'kms:ViaService': [`${service}.${stack.region}.amazonaws.com`] }))
+  const granting = (by, forAws) => ({ ...by, 'kms:GrantIsForAWSResource': [forAws] })
+  const making = granting(dynamodb, 'true')
+  const group = (name, account = stack.account) => ({ 'kms:EncryptionContext:aws:logs:arn': [`arn:aws:logs:${stack.region}:${account}:log-group:${name}`] })
   const own = `${stack.name}-Group`
-  const groups = [own, `/aws/events/${stack.name}-key-changes`, 'API-Gateway-Execution-Logs_abc/live', `aws-waf-logs-${stack.name}-abc`]
-  return [
-    ...uses.flatMap((use) => groups.map((group) => may(logs, 'keeps logs', `kms:${use}`, of(group)))),
-    mayNot(logs, 'keeps logs of another stack', 'kms:Decrypt', of('another')),
-    mayNot(logs, 'keeps logs of another account', 'kms:Decrypt', of(own, '444455556666')),
-    mayNot(logs, 'keeps what is no log', 'kms:Decrypt'),
-    mayNot(logs, 'grants', 'kms:CreateGrant', of(own)),
-    mayNot(admin, 'reads logs around CloudWatch', 'kms:Decrypt', of(own)),
-  ]
-}
-
-function ofAlarms(stack) {
-  const { admin, cloudwatch } = people(stack)
-  const own = `${stack.name}-Alarm`
-  const from = (account, alarm) => ({
-    'aws:SourceAccount': [account],
-    'aws:SourceArn': [`arn:aws:cloudwatch:${stack.region}:${stack.account}:alarm:${alarm}`],
-  })
+  const groups = [own, `/aws/events/${stack.name}-key-changes`, 'API-Gateway-Execution-Logs_abc/live', `aws-waf-logs-${stack.name}-abc`].map((name) => group(name))
+  const alarm = (name, account = stack.account) =>
+    ({ 'aws:SourceAccount': [account], 'aws:SourceArn': [`arn:aws:cloudwatch:${stack.region}:${stack.account}:alarm:${name}`] })
+  const ours = alarm(`${stack.name}-Alarm`)
+  const { 'aws:SourceAccount': _, ...noAccount } = ours
+  const { 'aws:SourceArn': __, ...noAlarm } = ours
   // AWS's page on alarms to encrypted topics names these.
-  const sending = ['Decrypt', 'GenerateDataKey', 'GenerateDataKeyWithoutPlaintext'].flatMap((use) => [
-    may(cloudwatch, 'sends an alarm', `kms:${use}`, from(stack.account, own)),
-    mayNot(cloudwatch, 'sends another stack\'s alarm', `kms:${use}`, from(stack.account, 'another')),
-    mayNot(cloudwatch, 'sends another account\'s alarm', `kms:${use}`, from('444455556666', own)),
-    mayNot(admin, 'passes for an alarm', `kms:${use}`, from(stack.account, own)),
-  ])
-  const { 'aws:SourceAccount': account, 'aws:SourceArn': alarm } = from(stack.account, own)
+  const sending = ['kms:Decrypt', 'kms:GenerateDataKey', 'kms:GenerateDataKeyWithoutPlaintext']
   return [
-    ...sending,
-    mayNot(cloudwatch, 'names no account', 'kms:Decrypt', { 'aws:SourceArn': alarm }),
-    mayNot(cloudwatch, 'names no alarm', 'kms:Decrypt', { 'aws:SourceAccount': account }),
-    mayNot(cloudwatch, 'encrypts', 'kms:Encrypt', from(stack.account, own)),
+    may(admin, 'kms:DescribeKey', dynamodb),
+    ...all([admin, outsider, logs, cloudwatch], uses,
+      [dynamodb, s3, ssm, {}, ...groups, group('another'), group(own, elsewhere), ours, alarm('another'), alarm(`${stack.name}-Alarm`, elsewhere), noAccount, noAlarm],
+      (who, action, one) => (who === admin && [dynamodb, s3].includes(one)) || (who === logs && groups.includes(one))
+        || (who === cloudwatch && one === ours && sending.includes(action))),
+    ...all([admin, outsider, logs], ['kms:CreateGrant'], [making, granting(dynamodb, 'false'), dynamodb, granting({}, 'true'), granting(s3, 'true'), groups[0]],
+      (who, _, one) => who === admin && one === making),
+    ...administering(people(stack)),
   ]
 }
 
@@ -133,22 +83,21 @@ function filesBucket(stack) {
   const { admin, root } = people(stack)
   const plain = { 'aws:SecureTransport': ['false'] }
   const tls = (version) => ({ 's3:TlsVersion': [version] })
+  const files = { object: 'files/*/*' }
+  const connections = [plain, tls('1.1'), tls('1.2')]
+  const isRight = (_, __, connection) => connection === connections[2]
   return [
-    may(admin, 'uploads', 's3:PutObject', tls('1.2'), 'files/*/*'),
-    mayNot(admin, 'uploads without TLS', 's3:PutObject', plain, 'files/*/*'),
-    mayNot(admin, 'lists in plain sight', 's3:ListBucket', plain),
-    mayNot(admin, 'uploads with an old TLS', 's3:PutObject', tls('1.1'), 'files/*/*'),
-    mayNot(admin, 'lists with an old TLS', 's3:ListBucket', tls('1.1')),
-    mayNot(admin, 'locks objects', 's3:PutBucketObjectLockConfiguration'),
-    mayNot(admin, 'holds an object', 's3:PutObjectLegalHold', {}, 'files/*/*'),
-    mayNot(admin, 'retains an object', 's3:PutObjectRetention', {}, 'files/*/*'),
-    may(admin, 'changes the versioning', 's3:PutBucketVersioning'),
-    may(root, 'lists', 's3:ListBucket'),
-    mayNot(root, 'turns MFA delete on', 's3:PutBucketVersioning'),
+    ...all([admin], ['s3:PutObject'], connections, isRight, () => files),
+    ...all([admin], ['s3:ListBucket'], connections, isRight),
+    mayNot(admin, 's3:PutBucketObjectLockConfiguration'),
+    ...all([admin], ['s3:PutObjectLegalHold', 's3:PutObjectRetention'], [{}], () => false, () => files),
+    may(root, 's3:ListBucket'),
+    // Only the root user can turn MFA delete on, and only by this action.
+    ...all([admin, root], ['s3:PutBucketVersioning'], [{}], (who) => who === admin),
   ]
 }
 
 /** The claims about each resource with a resource policy, by logical id. */
 export const claims = (stack) => Object.fromEntries(
   Object.entries({ SealingKey: sealingKey, StorageKey: storageKey, FilesBucket: filesBucket })
-    .map(([resource, of]) => [resource, of(stack).map((claim) => ({ resource, ...claim }))]))
+    .map(([resource, of]) => [resource, of(stack).map((one) => ({ resource, ...one }))]))

@@ -1,4 +1,4 @@
-// Judges the policies of the translated template. Each call must get its right verdict, and each
+// Judges the policies of the translated template and the boundary of its roles. Each call must get its right verdict, and each
 // part of a policy must matter to the verdict on some call. infra/test/cloud/iam runs it.
 //     main.mjs STACK.json CALLS.jsonl
 
@@ -24,7 +24,7 @@ const recorded = readCalls(callsFile)
 
 const functions = await Promise.all(Object.keys(stack.functions).map(ofFunction))
 const needed = functions.flatMap((f) => f.calls).filter((call) => call.right)
-const judged = await Promise.all([...functions, ...Object.keys(stack.policies).map(ofResource)].map(judge))
+const judged = await Promise.all([...functions, ...Object.keys(stack.policies).map(ofResource), ofBoundary()].map(judge))
 
 const survivors = judged.flatMap((j) => j.survivors)
 const problems = [
@@ -33,7 +33,7 @@ const problems = [
   ...reasons.filter(([pattern]) => !survivors.some((mutant) => pattern.test(mutant))).map(([pattern]) => `the reason for ${pattern} explains nothing any more`),
 ]
 if (problems.length > 0) {
-  console.error(`In template.yaml, by the name of the function, key or bucket whose policies are wrong:\n  ${problems.join('\n  ')}`)
+  console.error(`In template.yaml, or in infra/cloud/boundary-policy.json, by the name of the function, key or bucket whose policies are wrong:\n  ${problems.join('\n  ')}`)
   process.exit(1)
 }
 for (const { name, calls, tried, survivors: unnoticed } of judged) {
@@ -89,6 +89,22 @@ function ofResource(name) {
   }
 }
 
+/** The boundary allows what the functions and CodeDeploy call, and has no other action. */
+function ofBoundary() {
+  const who = `arn:aws:iam::${stack.account}:role/${stack.name}/x`
+  const call = (action, resource, right) => ({ who, action, resource, conditions: {}, right })
+  // What AWS's page about AWSCodeDeployRoleForLambdaLimited names and a canary without hooks needs: no package contains its text.
+  const codeDeploy = ['GetAlias', 'GetProvisionedConcurrencyConfig', 'UpdateAlias'].map((name) => call(`lambda:${name}`, 'GetSyncJobFunction', true))
+  return {
+    name: 'boundary',
+    policies: [stack.boundary],
+    calls: [...needed.filter((one) => one.function !== 'Router'), ...codeDeploy, call('cloudwatch:DescribeAlarms', '*', true),
+      call('kms:Decrypt', 'StorageKey', false), call('kms:GenerateDataKey', 'SealingKey', false)],
+    verdicts: (one, policies) => [['the boundary, which a stack that exists needs before the deployment: else requests get 500',
+      allowed(requestOf(stack, one), policies, leftToIam(stack.account))]],
+  }
+}
+
 /** The policy with only its allowing statements, or only its denying ones. */
 function half(policy, effect) {
   const statements = policy.Statement.filter((s) => s.Effect === effect)
@@ -101,13 +117,15 @@ async function judge({ name, policies, calls, verdicts }) {
   const problems = (await Promise.all([...policies.map(problemsOfPolicy), ...calls.map(problemsOfCall)])).flat()
   for (const call of calls) {
     for (const [by] of verdicts(call, policies).filter(([, verdict]) => verdict !== call.right)) {
-      const why = call.why ?? (call.right ? 'recorded' : 'a neighbour of a recorded call')
+      const why = call.why ?? (call.who ? 'a claim' : call.right ? 'recorded' : 'a neighbour of a recorded call')
       problems.push(`${call.right ? 'denied' : 'allowed'} by ${by}: ${call.who ?? call.function} ${describe(call)} (${why})`)
     }
   }
   const holds = (call, changed) => verdicts(call, changed).every(([, verdict]) => verdict === call.right)
   const sound = calls.filter((call) => holds(call, policies))
   const tried = policies.flatMap((policy, i) => [...mutants(policy)].map((mutant) => ({ ...mutant, policies: policies.with(i, mutant.policy) })))
-  const survivors = tried.filter((mutant) => sound.every((call) => holds(call, mutant.policies)))
+  // What an Allow loses, a call that must be allowed notices; what a Deny loses, one that must be denied.
+  const concerned = ({ change, statement }) => (call) => !/^(statement|action|resource) /.test(change) || call.right === (statement.Effect === 'Allow')
+  const survivors = tried.filter((mutant) => sound.filter(concerned(mutant)).every((call) => holds(call, mutant.policies)))
   return { name, calls, problems, tried: tried.length, survivors: survivors.map((m) => `${name} ${m.statement.Sid}: ${m.change}`) }
 }
