@@ -1,7 +1,7 @@
 """A fault for each check of a stack in use: a change behind the stack's back, which rehearsal.py makes on an engine.
 
 To add one, add a row: the check, what is changed, how, how it is changed back, and what the check must see. One
-change for each response that a check reads: `access` compares whole documents.
+change for each response that a check reads.
 """
 
 import base64
@@ -12,11 +12,11 @@ import zipfile
 from unittest import mock
 
 from account import MARKER, ROOT, Response, Subject
-from declared import declared
 from stack import yaml_parse
 
 # A server without TLS, and a suite that fails by itself on an engine.
 WITHOUT_FAULT = {"tls", "contract"}
+ADMINISTRATOR = "arn:aws:iam::aws:policy/AdministratorAccess"
 MORE = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
 
 
@@ -150,50 +150,45 @@ def failing(body: str) -> str:
     return json.dumps(template)
 
 
+# What `access` must see, all made at once: it compares each document apart from the others. Undone is what a later step would meet.
+STRANGERS = [
+    ("a grant on the sealing key", "SealingKey/Grants", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal="arn:aws:iam::000000000000:role/stranger", Operations=["Decrypt"])),
+    ("the sealing key opened to all", "SealingKey/Policy", aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=MORE)),
+    ("a key that does not rotate", "SealingKey/Rotates", aws("kms", "disable_key_rotation", KeyId="$SealingKey")),
+    ("a disabled key", "StorageKey/State", aws("kms", "disable_key", KeyId="$StorageKey")),
+    ("one more policy of a function", "CreateByokKeyRole/Policies/more", aws("iam", "put_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more", PolicyDocument=MORE)),
+    ("AdministratorAccess", "CreateByokKeyRole/Attached", aws("iam", "attach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn=ADMINISTRATOR)),
+    ("the router's policy for another role", "RouterPolicy/Roles", aws("iam", "attach_role_policy", RoleName="$DeleteFileRole", PolicyArn="$RouterPolicy")),
+    ("a table opened to all", "CredentialsTable/Policy", aws("dynamodb", "put_resource_policy", ResourceArn=credentials_table, Policy=MORE)),
+    ("the rows of a table in a stream", "CredentialsTable/Stream",
+     aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"})),
+    ("credentials that expire", "CredentialsTable/Expires",
+     aws("dynamodb", "update_time_to_live", TableName="$CredentialsTable", TimeToLiveSpecification={"Enabled": True, "AttributeName": "v"})),
+    ("the bucket's changes to EventBridge", "FilesBucket/Notifications",
+     aws("s3", "put_bucket_notification_configuration", Bucket="$FilesBucket", NotificationConfiguration={"EventBridgeConfiguration": {}})),
+    ("a versioned bucket", "FilesBucket/Versioning", aws("s3", "put_bucket_versioning", Bucket="$FilesBucket", VersioningConfiguration={"Status": "Enabled"})),
+    ("log lines to somebody", "CreateByokKeyLogGroup", aws("logs", "put_subscription_filter", logGroupName="$CreateByokKeyLogGroup", filterName="x", filterPattern="",
+                                                           destinationArn="arn:aws:lambda:us-east-1:444455556666:function:x")),
+    ("a function that an account may call", "CreateByokKeyFunction/Policy",
+     aws("lambda", "add_permission", FunctionName="$CreateByokKeyFunction", StatementId="x", Principal="111122223333", Action="lambda:InvokeFunction")),
+    ("a function with a URL", "CreateByokKeyFunction/Urls", aws("lambda", "create_function_url_config", FunctionName="$CreateByokKeyFunction", AuthType="NONE")),
+    ("key changes that nobody hears of", "KeyChangesRule", aws("events", "disable_rule", Name="$KeyChangesRule")),
+]
+UNDONE = [
+    aws("kms", "enable_key", KeyId="$StorageKey"),
+    aws("iam", "delete_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more"),
+    aws("iam", "detach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn=ADMINISTRATOR),
+    aws("iam", "detach_role_policy", RoleName="$DeleteFileRole", PolicyArn="$RouterPolicy"),
+    aws("events", "enable_rule", Name="$KeyChangesRule"),
+    aws("dynamodb", "update_time_to_live", TableName="$CredentialsTable", TimeToLiveSpecification={"Enabled": False, "AttributeName": "v"}),
+]
+
 FAULTS = [
     ("protection", "every update allowed", aws("cloudformation", "set_stack_policy", StackName=lambda s, _: s.name, StackPolicyBody=lambda *_: json.dumps(
         {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "Update:*", "Resource": "*"}]})),
      aws("cloudformation", "set_stack_policy", StackName=lambda s, _: s.name, StackPolicyBody=lambda *_: (ROOT / "infra/cloud/stack-policy.json").read_text()), "stack policy: another"),
     ("protection", "a stack that can be deleted", *(aws("cloudformation", "update_termination_protection", StackName=lambda s, _: s.name, EnableTerminationProtection=on)
                                                    for on in (False, True)), "termination protection: off"),
-    ("access", "a grant on the sealing key", aws("kms", "create_grant", KeyId="$SealingKey", GranteePrincipal="arn:aws:iam::000000000000:role/stranger", Operations=["Decrypt"]),
-     aws("kms", "revoke_grant", KeyId="$SealingKey", GrantId=lambda s, made: made["GrantId"]), "SealingKey/Grants"),
-    ("access", "the sealing key opened to all", aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=MORE),
-     aws("kms", "put_key_policy", KeyId="$SealingKey", PolicyName="default", Policy=lambda s, _: json.dumps(declared(s).properties("SealingKey")["KeyPolicy"])),
-     "SealingKey/Policy"),
-    ("access", "a key that does not rotate", aws("kms", "disable_key_rotation", KeyId="$SealingKey"),
-     aws("kms", "enable_key_rotation", KeyId="$SealingKey", RotationPeriodInDays=365), "SealingKey/Rotates"),
-    ("access", "a disabled key", aws("kms", "disable_key", KeyId="$StorageKey"), aws("kms", "enable_key", KeyId="$StorageKey"), "StorageKey/State"),
-    ("access", "one more policy of a function", aws("iam", "put_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more", PolicyDocument=MORE),
-     aws("iam", "delete_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more"), "CreateByokKeyRole/Policies/more"),
-    ("access", "AdministratorAccess",
-     aws("iam", "attach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"),
-     aws("iam", "detach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn="arn:aws:iam::aws:policy/AdministratorAccess"), "CreateByokKeyRole/Attached"),
-    ("access", "a table opened to all", aws("dynamodb", "put_resource_policy", ResourceArn=credentials_table, Policy=MORE),
-     aws("dynamodb", "delete_resource_policy", ResourceArn=credentials_table), "CredentialsTable/"),
-    ("access", "the rows of a table in a stream",
-     aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}),
-     aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": False}), "CredentialsTable/Stream"),
-    ("access", "the bucket's changes to EventBridge",
-     aws("s3", "put_bucket_notification_configuration", Bucket="$FilesBucket", NotificationConfiguration={"EventBridgeConfiguration": {}}),
-     aws("s3", "put_bucket_notification_configuration", Bucket="$FilesBucket", NotificationConfiguration={}), "FilesBucket/Notifications"),
-    ("access", "log lines to somebody",
-     aws("logs", "put_subscription_filter", logGroupName="$CreateByokKeyLogGroup", filterName="x", filterPattern="",
-         destinationArn="arn:aws:lambda:us-east-1:444455556666:function:x"),
-     aws("logs", "delete_subscription_filter", logGroupName="$CreateByokKeyLogGroup", filterName="x"), "CreateByokKeyLogGroup"),
-    ("access", "the router's policy for another role", aws("iam", "attach_role_policy", RoleName="$DeleteFileRole", PolicyArn="$RouterPolicy"),
-     aws("iam", "detach_role_policy", RoleName="$DeleteFileRole", PolicyArn="$RouterPolicy"), "RouterPolicy/Roles"),
-    ("access", "a function that an account may call",
-     aws("lambda", "add_permission", FunctionName="$CreateByokKeyFunction", StatementId="x", Principal="111122223333",
-         Action="lambda:InvokeFunction"),
-     aws("lambda", "remove_permission", FunctionName="$CreateByokKeyFunction", StatementId="x"), "CreateByokKeyFunction/Policy"),
-    ("access", "a function with a URL", aws("lambda", "create_function_url_config", FunctionName="$CreateByokKeyFunction", AuthType="NONE"),
-     aws("lambda", "delete_function_url_config", FunctionName="$CreateByokKeyFunction"), "CreateByokKeyFunction/Urls"),
-    ("access", "credentials that expire", aws("dynamodb", "update_time_to_live", TableName="$CredentialsTable", TimeToLiveSpecification={"Enabled": True, "AttributeName": "v"}),
-     aws("dynamodb", "update_time_to_live", TableName="$CredentialsTable", TimeToLiveSpecification={"Enabled": False, "AttributeName": "v"}), "CredentialsTable/Expires"),
-    ("access", "key changes that nobody hears of", aws("events", "disable_rule", Name="$KeyChangesRule"), aws("events", "enable_rule", Name="$KeyChangesRule"), "KeyChangesRule"),
-    ("access", "a versioned bucket", aws("s3", "put_bucket_versioning", Bucket="$FilesBucket", VersioningConfiguration={"Status": "Enabled"}),
-     aws("s3", "put_bucket_versioning", Bucket="$FilesBucket", VersioningConfiguration={"Status": "Suspended"}), "FilesBucket/Versioning"),
     ("functions", "a part of the requests elsewhere", part_elsewhere, lambda s, _: live(s, RoutingConfig={}), "sends a part"),
     ("functions", "a version that seals elsewhere", version(other_kms), old_version, "CreateByokKeyFunction/Environment/AWS_ENDPOINT_URL_KMS"),
     ("drift", "a log kept for three days", aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=3),

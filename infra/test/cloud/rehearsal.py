@@ -25,7 +25,7 @@ from botocore.exceptions import ClientError
 from checks import CHANGED, CHECKS, LIVE, OWN, PASS, Report, make
 from declared import declared
 from engine import CONTRACT, METRIC_MATH, UNJUDGED, UNTAGGED, VERDICTS, Engine, EngineDeployment, stripped
-from faults import FAULTS, MISSING, WITHOUT_FAULT, failing, version
+from faults import FAULTS, MISSING, STRANGERS, UNDONE, WITHOUT_FAULT, failing, version
 from life import Cleaner
 from runbook import follow, sections
 from stack import yaml_parse
@@ -123,7 +123,7 @@ def faults(d: EngineDeployment) -> None:
             return make([live[name]], s)[0]
 
     try:
-        holds(live.keys() - WITHOUT_FAULT == {name for name, *_ in FAULTS}, "a check has no fault, or a fault no check")
+        holds(live.keys() - WITHOUT_FAULT - {"access"} == {name for name, *_ in FAULTS}, "a check has no fault, or a fault no check")
         before = {name: report(name) for name in live if name != "contract"}
         for name, what, change, restore, pattern in FAULTS:
             made = change(s)
@@ -131,6 +131,13 @@ def faults(d: EngineDeployment) -> None:
             restore(s, made)
             holds(r.verdict != PASS and re.search(pattern, r.seen) and (name in VERDICTS or not re.search(pattern, before[name].seen)),
                   f"{name} does not notice {what}: {r.verdict}: {r.seen}; before: {before[name].seen}")
+        for _, _, change in STRANGERS:
+            change(s)
+        r = report("access")
+        for what, seen, _ in STRANGERS:
+            holds(r.verdict != PASS and seen in r.seen and seen not in before["access"].seen, f"access does not notice {what}: {r.verdict}: {r.seen}; before: {before['access'].seen}")
+        for undo in UNDONE:
+            undo(s)
         for name, what, change in MISSING:
             change(s)
             r = report(name)
