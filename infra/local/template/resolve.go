@@ -150,14 +150,27 @@ func member(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// members iterates over the keys and values of a mapping, in their order.
+// members iterates over the keys and values of a mapping, in their order, and then over those
+// of its merge key (<<) that it does not have itself.
 func members(mapping *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		if mapping == nil || mapping.Kind != yaml.MappingNode {
 			return
 		}
+		own := make(map[string]bool)
+		var merged *yaml.Node
 		for i := 0; i+1 < len(mapping.Content); i += 2 {
-			if !yield(mapping.Content[i].Value, mapping.Content[i+1]) {
+			name, value := mapping.Content[i].Value, mapping.Content[i+1]
+			if own[name] = true; name == "<<" {
+				if merged = value; merged.Kind == yaml.AliasNode {
+					merged = merged.Alias
+				}
+			} else if !yield(name, value) {
+				return
+			}
+		}
+		for name, value := range members(merged) {
+			if !own[name] && !yield(name, value) {
 				return
 			}
 		}
