@@ -17,7 +17,7 @@ async function main() {
     syntaxHighlight: { theme: "obsidian" },
     tryItOutEnabled: true,
     validatorUrl: null,
-    plugins: [accessible, prepared(facts, hash), tidy, operationsFirst],
+    plugins: [prepared(facts, hash), tidy, operationsFirst],
     onComplete: () => offerKeys(ui, facts),
   });
 }
@@ -85,20 +85,6 @@ function tidy() {
   return { statePlugins: {
     spec: { wrapActions: { execute: before, validateParams: before } },
     oas3: { wrapActions: { setRequestBodyValue: renew } },
-  } };
-}
-
-// accessible corrects parts that assistive technology cannot use: controls without a
-// name, a link inside a button, and a choice with one option.
-function accessible({ React: { createElement } }) {
-  const named = (name) => (Control) => (properties) =>
-    createElement("label", null, createElement("span", { className: "only-read" }, name), createElement(Control, properties));
-  return { wrapComponents: {
-    DeepLink: () => ({ text }) => createElement("span", null, text),
-    ExamplesSelect: named("Example"),
-    RequestBodyEditor: named("Request body"),
-    ServersContainer: (_, { specSelectors }) => () => createElement("ul", { id: "servers" }, specSelectors.servers().toJS().map(
-      ({ url, description }) => createElement("li", { key: url }, createElement("code", null, url), description && `: ${description}`))),
   } };
 }
 
