@@ -197,31 +197,6 @@ func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
 	}
 }
 
-// If an instance remembers a caller's arrival time, it writes once for each request. A
-// burst is the caller's own.
-func TestConsecutiveRequestsAreOneUpdateEach(t *testing.T) {
-	f := newFixture(t)
-	l, rate := f.newLimiter("test"), mustRate(t, 60, 20)
-	for i := range 22 { // the last two are refused
-		if d, calls := f.take(l, "a", rate); d.Allowed != (i < 20) || calls != 1 {
-			t.Errorf("request %d: %+v after %d updates", i+1, d, calls)
-		}
-	}
-	if d, calls := f.take(f.newLimiter("test"), "a", rate); d.Allowed || calls != 1 {
-		t.Errorf("an instance that remembers nothing: %+v after %d updates", d, calls)
-	}
-	if d, _ := f.take(l, "b", rate); !d.Allowed {
-		t.Errorf("another caller is refused: %+v", d)
-	}
-	if d, _ := f.take(f.newLimiter("another"), "a", rate); !d.Allowed {
-		t.Errorf("in another limiter: %+v", d)
-	}
-	f.now += (20 * time.Second).Nanoseconds() // to the arrival time itself
-	if d, calls := f.take(l, "a", rate); !d.Allowed || calls != 1 {
-		t.Errorf("idle again: %+v after %d updates", d, calls)
-	}
-}
-
 func TestTheMemoryIsBounded(t *testing.T) {
 	l := newFixture(t).newLimiter("test")
 	for caller := range 20 * limits.MaxCallers {
