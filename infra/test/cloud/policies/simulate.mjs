@@ -85,7 +85,8 @@ export function allowed(request, identity, resourcePolicy) {
     request: {
       principal: request.principal,
       action: request.action,
-      resource: { resource: request.arn, accountId: request.account },
+      // An action without resources is allowed under * only. The simulator would take any resource for *.
+      resource: { resource: request.arn === '*' ? 'arn:aws:nothing:::x' : request.arn, accountId: request.account },
       contextVariables: request.context,
     },
     identityPolicies: identity.map((policy, i) => ({ name: `${i}`, policy })),
