@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -350,8 +352,30 @@ func unless(fine bool, format string, a ...any) string {
 	return fmt.Sprintf(format, a...)
 }
 
-// TestCases plays the operator's acts of several steps, as they are shipped.
+// casesApart makes the test binary play the cases itself.
+const casesApart = "SIGNALBOX_CASES_APART"
+
+// TestCases plays the operator's acts of several steps, as they are shipped. It does so in a process
+// of its own, beside the other tests: their random numbers come from a seed, which no parallel test
+// may set.
 func TestCases(t *testing.T) {
+	if os.Getenv(casesApart) == "" {
+		t.Parallel()
+		_, some, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
+		args := []string{"-test.v", "-test.run=^TestCases$/" + some}
+		flag.Visit(func(f *flag.Flag) {
+			if !strings.HasPrefix(f.Name, "test.") {
+				args = append(args, "-"+f.Name+"="+f.Value.String())
+			}
+		})
+		apart := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // this program
+		apart.Env = append(os.Environ(), casesApart+"=1")
+		out, err := apart.CombinedOutput()
+		if t.Logf("%s", out); err != nil {
+			t.Error(err)
+		}
+		return
+	}
 	s := &shipped{folder: t.TempDir(), parsed: map[string]parsedLine{}}
 	all := cases.Suite{}
 	// add adds a case: fill stores more than a tenancy has, and set makes the acts.
