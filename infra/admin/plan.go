@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"go.yaml.in/yaml/v3"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
@@ -18,7 +15,6 @@ import (
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
-	"signalbox.dev/shared/spelling"
 )
 
 type credentialPlan struct {
@@ -26,7 +22,6 @@ type credentialPlan struct {
 	Model      string               `required:"" placeholder:"SLUG" help:"The model that is asked for."`
 	APIKeyHash arguments.HashPrefix `name:"api-key-hash" placeholder:"HASH" help:"The hash of the calling API key, or a prefix that no other key of the account has. The plan is for the key's own workspace. If omitted, no list of allowed keys has it."`
 	User       string               `placeholder:"ID" help:"The calling user, if known."`
-	Router     string               `type:"existingfile" placeholder:"FILE" help:"The router's configuration, such as router.yaml. Models in allow-lists that it does not route are named: they cover no request."`
 	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
 }
 
@@ -63,9 +58,6 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := c.warnOfModels(s, stored); err != nil {
-		return err
-	}
 	plan := routing.NewPlan(stored, routing.Request{
 		Model: c.Model, APIKeyHash: ids.KeyHash(c.APIKeyHash), UserID: c.User, Providers: each(c.Providers, func(p arguments.Provider) string { return string(p) }),
 	})
@@ -96,37 +88,6 @@ func (c credentialPlan) caller(ctx context.Context, s *session) (auth.SurveyedKe
 		return auth.SurveyedKey{}, acts.Refusal(fmt.Sprintf("key %s is %s: a router answers its requests with %s", key.Hash.Short(), is, answer))
 	}
 	return key, nil
-}
-
-// warnOfModels names the models in allow-lists that the router's configuration lacks.
-func (c credentialPlan) warnOfModels(s *session, stored []byok.Credential) error {
-	if c.Router == "" {
-		return nil
-	}
-	text, err := os.ReadFile(c.Router)
-	if err != nil {
-		return err
-	}
-	var router struct {
-		Models map[string]any `yaml:"models"`
-	}
-	if err := yaml.Unmarshal(text, &router); err != nil || len(router.Models) == 0 {
-		return acts.UsageError("--router: the file has no models, as infra/router/router.yaml has them")
-	}
-	routed := slices.Sorted(maps.Keys(router.Models))
-	for _, v := range stored {
-		for _, model := range v.AllowedModels {
-			if slices.Contains(routed, model) {
-				continue
-			}
-			advice := ""
-			if near := spelling.Nearest(model, routed); near != "" {
-				advice = "; did you mean " + near + "?"
-			}
-			s.Warn(fmt.Sprintf("credential %.8s allows %q, which the router does not route, so this covers no request%s", v.ID, model, advice))
-		}
-	}
-	return nil
 }
 
 func rowsOf(plan routing.Plan, stored []byok.Credential) (rows []planRow) {
