@@ -56,27 +56,6 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// People type --account first. It moves behind the command, past every flag before it.
-func TestTheAccountMayComeFirst(t *testing.T) {
-	t.Parallel()
-	parser := newParser()
-	for line, want := range map[string]string{
-		"--audit-file F --account A key list":  "--audit-file F key list --account A",
-		"--account A key list":                 "key list --account A",
-		"--account=A --json key list":          "--json key list --account=A",
-		"--json --workspace W --account A x y": "--json x y --workspace W --account A",
-		"key list --account A":                 "key list --account A",
-		"--account A credential find -- -x":    "credential find --account A -- -x",
-		"-- --account A":                       "-- --account A",
-		"--account":                            "--account",
-		"-q --account A key list --state x":    "-q key list --state x --account A",
-	} {
-		if got := arguments.Reorder(strings.Fields(line), parser.Model.Flags); strings.Join(got, " ") != want {
-			t.Errorf("%q became %q, want %q", line, got, want)
-		}
-	}
-}
-
 // A usage error repeats at most 11 characters in a row of a secret that was typed anywhere.
 // testdata/screens.txt has one in a variable.
 func TestNoUsageErrorRepeatsASecret(t *testing.T) {

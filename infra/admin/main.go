@@ -154,7 +154,7 @@ func (a *app) parse(parser *parser, args []string) (*kong.Context, error) {
 	if len(args) > 0 && args[0] == arguments.CompleteWord {
 		return nil, cmp.Or(arguments.Complete(a.stdout, parser.Model.Node, args[1:]), arguments.ErrShown)
 	}
-	command, err := parser.Parse(arguments.Reorder(args, parser.Model.Flags))
+	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
 		return nil, cmp.Or(overview(a.stdout, parser.Model), arguments.ErrShown)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,40 +120,6 @@ func parsed[T any](parse func(string) (T, error)) kong.Option {
 		return nil
 	}
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(read))
-}
-
-// Reorder moves --account and --workspace from before a command to behind it: they are flags
-// of commands, but people type them first. flags are those that may stand before a command.
-func Reorder(args []string, flags []*kong.Flag) []string {
-	withValue := []string{"--account", "--workspace"}
-	for _, flag := range flags {
-		if !flag.IsBool() {
-			withValue = append(withValue, "--"+flag.Name)
-		}
-	}
-	var moved []string
-	rest := slices.Clone(args)
-	for i := 0; i < len(rest) && rest[i] != "--"; {
-		name, _, whole := strings.Cut(rest[i], "=")
-		length := 1
-		if !whole && slices.Contains(withValue, name) && i+1 < len(rest) {
-			length = 2
-		}
-		switch {
-		case !strings.HasPrefix(name, "-"):
-			i = len(rest) // the command begins
-		case name == "--account" || name == "--workspace":
-			moved = append(moved, rest[i:i+length]...)
-			rest = slices.Delete(rest, i, i+length)
-		default:
-			i += length
-		}
-	}
-	end := slices.Index(rest, "--")
-	if end < 0 {
-		end = len(rest)
-	}
-	return slices.Insert(rest, end, moved...)
 }
 
 // AsksForJSON reports whether a command line asks for JSON, even if it has another mistake.
