@@ -170,11 +170,9 @@ func (d *tenancy) look() *look {
 		both = nil
 	}
 	for _, w := range both {
-		versions, err := d.Files.Versions(ctx, w)
-		kit.Must(t, err)
 		uploads, err := d.Files.Uploads(ctx, w)
 		kit.Must(t, err)
-		l.in[w] = fmt.Sprintf("%d credentials, %v, %d uploads", stored[w], versions, len(uploads))
+		l.in[w] = fmt.Sprintf("%d credentials, %d versions, %d uploads", stored[w], d.Bucket().Look(t, files.Key(w, "")).Siblings, len(uploads))
 	}
 	names := map[ids.KeyHash]string{}
 	for name, hash := range d.keys {
@@ -595,5 +593,5 @@ func (d *tenancy) halfDeleted(l *look) string {
 
 // purged returns what is left in the second workspace.
 func (d *tenancy) purged(l *look) string {
-	return unless(l.in[d.second] == "0 credentials, [], 0 uploads", "the workspace has %s", l.in[d.second])
+	return unless(l.in[d.second] == "0 credentials, 0 versions, 0 uploads", "the workspace has %s", l.in[d.second])
 }

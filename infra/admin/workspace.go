@@ -3,9 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
@@ -48,10 +45,7 @@ type (
 	workspaceShow    struct{ oneWorkspace }
 	workspaceDelete  struct{ confirmedWorkspace }
 	workspaceErase   struct{ confirmedWorkspace }
-	workspacePurge   struct {
-		confirmedWorkspace
-		DryRun bool `help:"Only list the credentials and files."`
-	}
+	workspacePurge   struct{ confirmedWorkspace }
 )
 
 type workspaceView struct {
@@ -149,9 +143,6 @@ func (c oneWorkspace) show(s *session, removed acts.Removed, err error, sentence
 }
 
 func (c workspacePurge) Run(ctx context.Context, s *session) error {
-	if c.DryRun {
-		return c.preview(ctx, s)
-	}
 	found, err := c.ask(ctx, s, "workspace.purge", "removes for good the credentials and files of %s", s.FindDeleted)
 	if err != nil {
 		return err
@@ -166,43 +157,4 @@ func (c workspaceErase) Run(ctx context.Context, s *session) error {
 	}
 	removed, err := s.EraseWorkspace(ctx, s.clock(), c.Account, c.ID)
 	return c.show(s, removed, err, "%s is erased: %s removed. infra/operations/incidents.md says what remains, and until when.")
-}
-
-// purgeRow is a credential, a file or an upload in parts that a purge would remove.
-type purgeRow struct {
-	Kind     string          `json:"kind" title:"kind"`
-	ID       string          `json:"id" title:"id" list:"id,short"`
-	Name     output.Optional `json:"name" title:"name" list:"name,16"`
-	Versions *int64          `json:"versions" title:"versions"`
-	Bytes    *int64          `json:"bytes" title:"bytes"`
-}
-
-func (c workspacePurge) preview(ctx context.Context, s *session) error {
-	if _, err := s.FindDeleted(ctx, c.Account, c.ID); err != nil {
-		return err
-	}
-	credentials, err := s.Credentials.List(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	stored, err := s.Files.Versions(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	uploads, err := s.Files.Uploads(ctx, c.ID)
-	if err != nil {
-		return err
-	}
-	var rows []purgeRow
-	for _, v := range credentials {
-		rows = append(rows, purgeRow{Kind: "credential", ID: string(v.ID), Name: output.Optional(v.Name)})
-	}
-	for _, v := range stored {
-		versions := int64(v.Versions)
-		rows = append(rows, purgeRow{Kind: "file", ID: string(v.ID), Versions: &versions, Bytes: &v.Bytes})
-	}
-	for _, v := range uploads {
-		rows = append(rows, purgeRow{Kind: "upload", ID: path.Base(aws.ToString(v.Key))})
-	}
-	return output.List(s.out, rows, "kind", "id", "name", "versions", "bytes")
 }

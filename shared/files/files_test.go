@@ -188,8 +188,8 @@ func TestEveryListingIsChecked(t *testing.T) {
 		"a deletion": {func(c *s3.Client) error {
 			return ignore(files.NewStore(c, s.bucket.Name).Delete(t.Context(), s.workspace, "file_a"))
 		}, "ListObjectVersions", "Name", strings.ReplaceAll(key, "k<", files.Key(s.workspace, "file_a")+"<") + "<NextVersionIdMarker>1</NextVersionIdMarker>"},
-		"versions": {func(c *s3.Client) error {
-			return ignore(files.NewManager(c, s.bucket.Name).Versions(t.Context(), s.workspace))
+		"a purge": {func(c *s3.Client) error {
+			return ignore(files.NewManager(c, s.bucket.Name).Purge(t.Context(), s.workspace))
 		}, "ListObjectVersions", "Name", key + "<NextVersionIdMarker>1</NextVersionIdMarker>"},
 		"uploads": {func(c *s3.Client) error {
 			return ignore(files.NewManager(c, s.bucket.Name).Uploads(t.Context(), s.workspace))

@@ -3,13 +3,10 @@
 package files
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -144,35 +141,6 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 		}
 	}
 	return removed, nil
-}
-
-// Stored is what the bucket holds of one file, deleted or not.
-type Stored struct {
-	ID       ids.File
-	Versions int // with bytes; 0 if only delete markers are left
-	Bytes    int64
-}
-
-// Versions returns, by file id, what Purge would remove of each file. It changes nothing.
-func (m *Manager) Versions(ctx context.Context, w ids.Workspace) ([]Stored, error) {
-	prefix := Key(w, "")
-	found := map[ids.File]Stored{}
-	add := func(key *string, versions int, bytes int64) {
-		id := ids.File(strings.TrimPrefix(aws.ToString(key), prefix))
-		found[id] = Stored{ID: id, Versions: found[id].Versions + versions, Bytes: found[id].Bytes + bytes}
-	}
-	for page, err := range versionPages(ctx, m.s3, m.bucket, prefix) {
-		if err != nil {
-			return nil, fmt.Errorf("listing versions: %w", err)
-		}
-		for _, v := range page.Versions {
-			add(v.Key, 1, aws.ToInt64(v.Size))
-		}
-		for _, d := range page.DeleteMarkers {
-			add(d.Key, 0, 0)
-		}
-	}
-	return slices.SortedFunc(maps.Values(found), func(a, b Stored) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
 // Uploads lists the uploads in parts that somebody began below the workspace's prefix and did
