@@ -110,7 +110,7 @@ func TestAnInterruptedActIsNotDone(t *testing.T) {
 	d := newMany(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	for _, hash := range d.hashes[:2] { // no list of the workspace has them
-		d.set(d.engines.Tables.Access, "key#"+hash, "key", "workspace", kit.Text(string(d.workspace)))
+		d.set("key#"+hash, "workspace", kit.Text(string(d.workspace)))
 	}
 	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Then(interrupt)})
 	if got := d.run(ctx, strings.NewReader(""), "workspace", "delete", string(d.workspace), "--yes"); got.code != exit.Uncertain {
@@ -123,7 +123,7 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 	t.Parallel()
 	d := newMany(t)
 	access := d.engines.Tables.Access
-	d.set(access, "account#"+string(d.account), "account", "v", kit.Number("2"))
+	d.set("account#"+string(d.account), "v", kit.Number("2"))
 	row, name := kit.Key("key#"+d.hashes[0], "key"), kit.Text("key 0")
 	d.table(access).Set(t, row, "name", &types.AttributeValueMemberBOOL{})
 	if got := d.want(exit.Done, "account", "disable", string(d.account), "--yes"); !strings.Contains(got.stderr, "the account's row is damaged") {
@@ -165,11 +165,10 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 func TestAnAccountIsPartlySuspended(t *testing.T) {
 	t.Parallel()
 	d := newMany(t)
-	access := d.engines.Tables.Access
-	for row, problem := range map[[2]string]string{
-		{"account#" + string(d.account), "account"}: "not suspended, but its account is", {"key#" + d.hashes[0], "key"}: "suspended, but its account is not",
+	for row, problem := range map[string]string{
+		"account#" + string(d.account): "not suspended, but its account is", "key#" + d.hashes[0]: "suspended, but its account is not",
 	} {
-		d.set(access, row[0], row[1], "suspended", &types.AttributeValueMemberBOOL{Value: true})
+		d.set(row, "suspended", &types.AttributeValueMemberBOOL{Value: true})
 		checked := d.want(exit.Uncertain, "restore", "check", "--json").stdout
 		if got := d.states(); !strings.HasPrefix(got, "partly suspended") || !strings.Contains(checked, `"`+problem) || !strings.Contains(checked, "admin account disable") {
 			t.Errorf("%s: %s; %s", row, got, checked)

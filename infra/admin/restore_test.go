@@ -252,6 +252,8 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		{live, workspace, "name", unreadable, "operator: workspace default: damaged: name is of another type", "unbound"},
 		{before, workspace, "deleted_at", kit.Number("1"), "repair: workspace default: live, but deleted in the table before", "unbound"},
 		{live, workspace, "deleted_at", kit.Number("1"), "repair: account Acme: its default workspace is deleted or not its own", "unbound"},
+		{before, "workspace#" + string(r.workspaces["foreign"]), "next", &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Number("99")}},
+			"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out", "kept unbound"},
 		{before, kept, "suspended", yes, "repair: key kept: not suspended, but its account is", "unbound"},
 		{before, ownAccount(r), "suspended", yes, "repair: account Acme: suspended in the table before", ""},
 		{live, kept, "v", kit.Text("1"), "operator: key kept: damaged: v is of another type", "unbound"},
@@ -310,29 +312,11 @@ func TestRowsOfANewerVersionAreRefused(t *testing.T) {
 	}
 }
 
-// If a row of the table before is damaged, none of its values count.
-func TestDifferencesThatARepairLeaves(t *testing.T) {
-	t.Parallel()
-	r := newRestored(newFixture(t), restoredTable)
-	before := r.findings(exit.Done, r.repairArgs("--dry-run")...)
-	next := &types.AttributeValueMemberM{Value: kit.Row{"openai": kit.Number("99")}}
-	r.set(r.old, "workspace#"+string(r.workspaces["foreign"]), "workspace", "next", next)
-	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "next", next)
-	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "deleted_at", kit.Number("1"))
-	r.set(r.old, "workspace#"+string(r.workspace), "workspace", "v", kit.Number("0"))
-	r.wantFound(without(r.findings(exit.Uncertain, r.repairArgs()...), before),
-		"operator: workspace default: damaged in the table before: item version 0",
-		"repair: counter foreign: the next sort_order of openai is 0, but 98 was given out",
-		"repair: key half deleted: enabled, but in the table before: its workspace is damaged",
-		"repair: key kept: enabled, but in the table before: its workspace is damaged",
-	)
-	r.wantLetIn("unbound")
-	r.wantFound(r.findings(exit.Uncertain, "restore", "check"), left...)
-}
-
-func (d *fixture) set(table, pk, sk, attribute string, value types.AttributeValue) {
+// set changes an attribute of a row of the access table: of key#…, workspace#… or account#….
+func (d *fixture) set(row, attribute string, value types.AttributeValue) {
 	d.Helper()
-	d.table(table).Set(d, kit.Key(pk, sk), attribute, value)
+	kind, _, _ := strings.Cut(row, "#")
+	d.table(d.engines.Tables.Access).Set(d, kit.Key(row, kind), attribute, value)
 }
 
 func TestRepairRefusesWrongArguments(t *testing.T) {
@@ -400,22 +384,22 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		r.newKey(name, r.workspace)
 	}
 	change := func(key, attribute, to string) {
-		r.set(table, "key#"+string(r.keys[key]), "key", attribute, kit.Text(to))
+		r.set("key#"+string(r.keys[key]), attribute, kit.Text(to))
 	}
 	change("astray", "workspace", string(ids.New[ids.Workspace]()))
 	change("foreign", "workspace", string(r.workspaces["foreign"]))
 	change("orphan", "account", string(ids.New[ids.Account]()))
 	var other accountView // its default workspace is another account's
 	r.json(&other, "account", "create", "other")
-	r.set(table, "account#"+string(other.ID), "account", "default_workspace", kit.Text(string(r.workspaces["foreign"])))
-	r.set(table, "workspace#"+string(r.workspace), "workspace", "deleted_at", kit.Number("1"))
-	r.set(table, "workspace#"+string(r.workspaces["deleted since"]), "workspace", "name", &types.AttributeValueMemberBOOL{}) // its key stays as it is
+	r.set("account#"+string(other.ID), "default_workspace", kit.Text(string(r.workspaces["foreign"])))
+	r.set("workspace#"+string(r.workspace), "deleted_at", kit.Number("1"))
+	r.set("workspace#"+string(r.workspaces["deleted since"]), "name", &types.AttributeValueMemberBOOL{}) // its key stays as it is
 	for _, place := range [][2]string{{"key#broken", "key"}, {"somebody's", "item"}} {
 		row := kit.Key(place[0], place[1])
 		row["v"] = kit.Number("0")
 		r.table(table).Put(t, row)
 	}
-	r.set(table, ownAccount(r), "key#"+string(r.keys["unbound"]), "v", kit.Text("one"))
+	r.table(table).Set(t, kit.Key(ownAccount(r), "key#"+string(r.keys["unbound"])), "v", kit.Text("one"))
 	r.credential(r.workspace, 0)
 	r.seal(r.workspace, "n", func(d *byok.Draft) { d.SortOrder, d.Label = 7, "sbx...BCDE" })
 	r.wantFound(without(r.findings(exit.Uncertain, "restore", "check"), before),
