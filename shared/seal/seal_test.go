@@ -30,7 +30,7 @@ func home() seal.Binding {
 	}
 }
 
-func sealed(t *testing.T, k *fakeKMS, text string) seal.Sealed {
+func sealed(t *testing.T, k *faultyKMS, text string) seal.Sealed {
 	t.Helper()
 	record, err := seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte(text)), home())
 	if err != nil {
@@ -42,7 +42,7 @@ func sealed(t *testing.T, k *fakeKMS, text string) seal.Sealed {
 // A rewrap changes the wrapped key alone, and both records open.
 func TestWhatIsSealedOpensAtHome(t *testing.T) {
 	for _, text := range []string{plain, "k", "", `{"type":"service_account"}` + "\n\x00", strings.Repeat("x", 32768)} {
-		k := &fakeKMS{}
+		k := &faultyKMS{}
 		before, twin := sealed(t, k, text), sealed(t, k, text)
 		if bytes.Equal(before.Nonce, twin.Nonce) || bytes.Equal(before.WrappedKey, twin.WrappedKey) || bytes.Equal(before.Ciphertext, twin.Ciphertext) {
 			t.Error("two seals of one secret share a part")
@@ -79,8 +79,8 @@ func TestFIPS140(t *testing.T) {
 }
 
 func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
-	record := sealed(t, &fakeKMS{}, plain)
-	broken := &fakeKMS{failing: keyARN}
+	record := sealed(t, &faultyKMS{}, plain)
+	broken := &faultyKMS{failing: keyARN}
 	if opened, err := seal.NewOpener(broken, keyARN).Open(t.Context(), record, home()); !errors.Is(err, errKMS) || opened.Reveal() != nil {
 		t.Errorf("opened %q, %v", opened.Reveal(), err)
 	}
@@ -94,7 +94,7 @@ func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
 		"no key id":      func(o *kms.GenerateDataKeyOutput) { o.KeyId = nil },
 		"another key":    func(o *kms.GenerateDataKeyOutput) { o.KeyId = aws.String(keyARN + "0") },
 	} {
-		sealer := seal.NewSealer(&fakeKMS{generated: alter}, keyARN)
+		sealer := seal.NewSealer(&faultyKMS{generated: alter}, keyARN)
 		if record, err := sealer.Seal(t.Context(), secret.New([]byte(plain)), home()); err == nil || record.Ciphertext != nil {
 			t.Errorf("%s: sealed %v", name, record)
 		}
@@ -109,7 +109,7 @@ func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
 		keyARN:             nil,
 		nextARN:            nil,
 	} {
-		k := &fakeKMS{failing: failing, reEncrypted: alter}
+		k := &faultyKMS{failing: failing, reEncrypted: alter}
 		after, err := seal.NewRewrapper(k, nextARN, keyARN).Rewrap(t.Context(), record, home())
 		if err == nil || errors.Is(err, errKMS) != (alter == nil) || after.WrappedKey != nil {
 			t.Errorf("%s: rewrapped %+v, %v", failing, after, err)
@@ -120,7 +120,7 @@ func TestAFaultOfKMSIsNeverASecret(t *testing.T) {
 // AES would accept a data key of 128 bits.
 func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 	var keys [][]byte
-	k := &fakeKMS{
+	k := &faultyKMS{
 		generated: func(o *kms.GenerateDataKeyOutput) { keys = append(keys, o.Plaintext) },
 		decrypted: func(o *kms.DecryptOutput) { keys = append(keys, o.Plaintext) },
 	}
@@ -141,9 +141,6 @@ func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 		}
 	}
 }
-
-// trustedARN is a key that the opener trusts and KMS does not have.
-const trustedARN = "trusted"
 
 // vector is a frozen record. Records like these are in customers' tables: it must
 // always be possible to open every one. infra/test/second-opinion reads the data key, which KMS
@@ -184,7 +181,7 @@ func TestAlteredRecords(t *testing.T) {
 	}
 	check := func(v vector, wantPlain []byte, wantOpen, wantRewrap error) {
 		t.Helper()
-		k := &fakeKMS{}
+		k := &faultyKMS{}
 		opened, err := seal.NewOpener(k, keyARN, trustedARN).Open(t.Context(), v.record(), v.binding())
 		if !errors.Is(kind(err), wantOpen) || !bytes.Equal(opened.Reveal(), wantPlain) {
 			t.Errorf("%+v: opened %q, %v; want %v", v, opened.Reveal(), err, wantOpen)

@@ -8,6 +8,7 @@
 package kms
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,11 +43,13 @@ type key struct {
 	Material []byte
 }
 
-func (k key) arn() string { return "arn:aws:kms:" + Region + ":" + Account + ":key/" + k.ID }
+const arnPrefix = "arn:aws:kms:" + Region + ":" + Account + ":key/"
+
+func (k key) arn() string { return arnPrefix + k.ID }
 
 // Service is a running fake KMS.
 type Service struct {
-	file string
+	file string // "" keeps nothing
 
 	mu   sync.Mutex
 	keys keys
@@ -54,6 +57,17 @@ type Service struct {
 
 // keys is the content of the file.
 type keys struct{ Keys map[string]key }
+
+// New returns a Service in memory with these keys. Each has the hash of its ARN for its material,
+// so that a test can freeze what it encrypted.
+func New(arns ...string) *Service {
+	s := &Service{keys: keys{map[string]key{}}}
+	for _, arn := range arns {
+		id, material := strings.TrimPrefix(arn, arnPrefix), sha256.Sum256([]byte(arn))
+		s.keys.Keys[id] = key{ID: id, State: enabled, Created: time.Now().UTC(), Material: material[:]}
+	}
+	return s
+}
 
 // Open loads the keys of the folder. It makes the folder if it does not exist.
 func Open(dir string) (*Service, error) {
@@ -86,8 +100,10 @@ func (s *Service) check() error {
 func (s *Service) put(k key) error {
 	changed := keys{maps.Clone(s.keys.Keys)}
 	changed.Keys[k.ID] = k
-	if err := state.Write(s.file, changed); err != nil {
-		return err
+	if s.file != "" {
+		if err := state.Write(s.file, changed); err != nil {
+			return err
+		}
 	}
 	s.keys = changed
 	return nil
@@ -98,7 +114,7 @@ func (s *Service) find(name string) (key, error) {
 	if name == "" {
 		return key{}, fault("ValidationException", "A key must be named")
 	}
-	k, ok := s.keys.Keys[strings.TrimPrefix(name, "arn:aws:kms:"+Region+":"+Account+":key/")]
+	k, ok := s.keys.Keys[strings.TrimPrefix(name, arnPrefix)]
 	if !ok {
 		return key{}, fault("NotFoundException", "Key '%s' does not exist", name)
 	}

@@ -39,8 +39,10 @@ func (s *Service) call(r *http.Request, body io.Reader) (any, error) {
 		return nil, fault("UnknownOperationException", "")
 	}
 	var in request
-	if err := json.NewDecoder(body).Decode(&in); err != nil {
-		return nil, fault("SerializationException", "malformed request")
+	decoder := json.NewDecoder(body)
+	decoder.DisallowUnknownFields() // they may mean something to AWS
+	if err := decoder.Decode(&in); err != nil {
+		return nil, fault("SerializationException", "%v", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

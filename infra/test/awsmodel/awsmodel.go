@@ -1,12 +1,12 @@
-// Package awsmodel is an executable model of the parts of DynamoDB, S3 and KMS that the
-// functions and commands use. A World applies the requests that the AWS SDK
+// Package awsmodel is an executable model of the parts of DynamoDB and S3 that the functions and
+// commands use, beside the local server's KMS. A World applies the requests that the AWS SDK
 // sends, one at a time, and returns the responses that AWS documents. It needs no network
 // and no process, so a test can run in virtual time.
 //
 // The model assumes that a request is well formed: the packages' own tests make the
 // same requests on real engines. If a request fails because of stored data, the model
 // returns AWS's error. If the model lacks a feature, it returns NotModelled with status
-// 501. It has no access policies, no states of keys, no secondary indexes and no expiry of
+// 501. It has no access policies, no secondary indexes and no expiry of
 // items. Its reads are always consistent, because a test decides which calls are
 // stale, throttled, in conflict or lost.
 //
@@ -24,8 +24,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
+
+	"signalbox.dev/infra/local/kms"
 )
 
 // Config describes a new World.
@@ -44,17 +47,16 @@ type Config struct {
 // World is the state of an AWS account: tables, a bucket and keys. It is not for
 // concurrent use. Its clock is time.Now, and its ids come from crypto/rand.
 type World struct {
-	tables      map[string]table
-	tokens      map[string][]map[string]input // tokens of the applied transactions
-	bucket      bucket
-	keys        []string // their ARNs
-	ciphertexts map[string]ciphertext
+	tables map[string]table
+	tokens map[string][]map[string]input // tokens of the applied transactions
+	bucket bucket
+	kms    *kms.Service
 }
 
 // New returns a World without items and objects.
 func New(c Config) *World {
 	w := &World{
-		tables: map[string]table{}, tokens: map[string][]map[string]input{}, keys: c.Keys, ciphertexts: map[string]ciphertext{},
+		tables: map[string]table{}, tokens: map[string][]map[string]input{}, kms: kms.New(c.Keys...),
 		bucket: bucket{name: c.Bucket, versioning: c.Versioning, versions: map[string][]Version{}, numbers: map[[2]string]int{}, uploads: map[upload]bool{}},
 	}
 	for _, name := range c.Tables {
@@ -67,7 +69,7 @@ func New(c Config) *World {
 // other.
 func (w *World) Clone() *World {
 	c := *w
-	c.tables, c.tokens, c.ciphertexts = map[string]table{}, maps.Clone(w.tokens), maps.Clone(w.ciphertexts)
+	c.tables, c.tokens = map[string]table{}, maps.Clone(w.tokens)
 	for name, t := range w.tables {
 		c.tables[name] = maps.Clone(t)
 	}
@@ -124,7 +126,7 @@ type operation interface {
 	apply(*World) (any, error)
 }
 
-// operations make the inputs of DynamoDB and KMS.
+// operations make the inputs of DynamoDB.
 var operations = map[string]func() operation{
 	dynamoDBTarget + "GetItem":            func() operation { return &getItem{} },
 	dynamoDBTarget + "PutItem":            func() operation { return &write{kind: "Put"} },
@@ -136,9 +138,6 @@ var operations = map[string]func() operation{
 	dynamoDBTarget + "BatchWriteItem":     func() operation { return &batchWriteItem{} },
 	dynamoDBTarget + "TransactWriteItems": func() operation { return &transactWriteItems{} },
 	dynamoDBTarget + "DescribeTable":      func() operation { return &describeTable{} },
-	kmsTarget + "GenerateDataKey":         func() operation { return &generateDataKey{} },
-	kmsTarget + "Decrypt":                 func() operation { return &decrypt{} },
-	kmsTarget + "ReEncrypt":               func() operation { return &reEncrypt{} },
 }
 
 // Label names a request: its service and operation.
@@ -168,6 +167,9 @@ func read(r *http.Request, body []byte) (c call, err error) {
 	}
 	service, name, _ := strings.Cut(target, ".")
 	c.Label = Label{Service: map[bool]string{true: "DynamoDB", false: "KMS"}[service+"." == dynamoDBTarget], Operation: name}
+	if strings.HasPrefix(target, kmsTarget) {
+		return c, nil
+	}
 	empty := operations[target]
 	if empty == nil {
 		return c, notModelled("the operation %s", target)
@@ -185,7 +187,10 @@ func read(r *http.Request, body []byte) (c call, err error) {
 func (w *World) Do(r *http.Request, body []byte) *http.Response {
 	c, err := read(r, body)
 	var out any
-	if err == nil {
+	switch {
+	case c.Service == "KMS":
+		return w.doKMS(r, body)
+	case err == nil:
 		out, err = c.apply(w)
 	}
 	if known, failed := errors.AsType[*Error](err); failed {
@@ -195,6 +200,16 @@ func (w *World) Do(r *http.Request, body []byte) *http.Response {
 		return s3Response(r, out)
 	}
 	return respond(r, http.StatusOK, out)
+}
+
+const kmsTarget = "TrentService."
+
+// doKMS asks the local server's KMS: its keys are the model's.
+func (w *World) doKMS(r *http.Request, body []byte) *http.Response {
+	asked, answer := r.Clone(r.Context()), httptest.NewRecorder()
+	asked.Body = io.NopCloser(bytes.NewReader(body))
+	w.kms.ServeHTTP(answer, asked)
+	return Response(r, answer.Code, answer.Header(), answer.Body.Bytes())
 }
 
 // Answer returns an error in the form of the request's service.
