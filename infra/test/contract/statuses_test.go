@@ -132,6 +132,7 @@ func TestOtherParameters(t *testing.T) {
 	lines := map[string]json.RawMessage{}
 	ask := func(name string, r request, status int) {
 		t.Helper()
+		r.Fails = status == http.StatusInternalServerError
 		answer := r.At(s.client).Do(t)
 		for tries := 0; status == http.StatusTooManyRequests && answer.Status != status && tries < 5*the.burst; tries++ {
 			answer = r.At(s.client).Do(t)
