@@ -43,10 +43,6 @@ GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestCase
 help: ## List these targets
 	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: doctor
-doctor: ## Check that this machine has the programs that the targets need
-	@infra/local/doctor
-
 .PHONY: run
 run: first $(wildcard $(BUILD)/admin) ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=value …')
 	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(QUIET),-quiet) $(foreach p,$(PARAMS),-param $(p))
@@ -191,6 +187,6 @@ packages engine: go node
 
 .PHONY: go node
 go:
-	@infra/local/doctor go
+	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from https://go.dev/dl/" >&2; exit 1; }
 node:
 	@command -v npm >/dev/null || { echo "Node.js is missing: install Node.js 20 or newer, with npm, from https://nodejs.org/" >&2; exit 1; }
