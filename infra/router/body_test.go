@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -64,6 +65,27 @@ func TestBodiesAreReadInTurn(t *testing.T) {
 	end()
 	if _, err := read(ended, strings.NewReader(sound), int64(len(sound))); !errors.Is(err, context.Canceled) {
 		t.Errorf("a large body beside large ones: %v", err)
+	}
+}
+
+// A body is one object with one model. A name that differs in case, or is written with an
+// escape, is the same name. A request that names state of an earlier one follows it up.
+func TestParse(t *testing.T) {
+	for _, body := range []string{
+		``, `["model","n"]`, `{"x":{"model":"n"}}`, `{"model":""}`, `{"model":1}`, `{"model":"n","model":"n"}`, `{"model":"n","m\u006fdel":"m"}`,
+		`{"Model":"m","model":"n"}`, `{"MODEL":"n"}`, `{"model":"n"}{}`, `{"model":"n"`,
+	} {
+		if c, err := parse(bytes.NewBufferString(body)); err == nil {
+			t.Errorf("%s: %+v", body, c)
+		}
+	}
+	for members, followsUp := range map[string]bool{
+		`"previous_response_id":"r"`: true, `"previous\u005fresponse_id":"r"`: true, `"Conversation":{"id":"c"}`: true, `"conversation":"c","conversation":null`: true,
+		`"previous_response_id":null,"conversation":null`: false, `"input":{"previous_response_id":"r"}`: false,
+	} {
+		if c, err := parse(bytes.NewBufferString(`{"model":"m",` + members + `}`)); err != nil || c != (content{"m", followsUp}) {
+			t.Errorf("%s: %+v, %v", members, c, err)
+		}
 	}
 }
 
