@@ -62,8 +62,8 @@ admin: $(BUILD)/admin ## Run the operator's command on the local server of `make
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
 .PHONY: router
-router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100, REAL=1: the real providers)
-	@exec infra/router/demo "$(STATE)" "$(or $(ROUTER_PORT),9100)" $(REAL)
+router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100)
+	@exec infra/router/demo "$(STATE)" "$(or $(ROUTER_PORT),9100)"
 
 .PHONY: release
 release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v0.1.0)
