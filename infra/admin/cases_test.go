@@ -436,11 +436,13 @@ func TestCases(t *testing.T) {
 		return p
 	})
 	add("erase", (*tenancy).fillSecond, func(d *tenancy) cases.Play {
+		// The faults of its calls are played where a deletion, a purge and a key's deletion stand alone.
 		p := d.play("workspace erase SECOND --account ACCOUNT --yes", func(l *look) string {
 			_, bound := l.Keys[d.keys["bound"]]
 			_, marked := l.Keys[d.keys["marked"]]
 			return cmp.Or(d.deleted(l), d.purged(l), unless(!bound && !marked, "a bound key is left"))
 		}, d.halfDeleted, "0")
+		p.Act.NoMenu = true
 		p.Beside = []cases.Beside{
 			{Act: d.act("key create another --account ACCOUNT --workspace SECOND"), Then: "0", Ends: []string{"4"}},
 			{Act: d.creates(), Held: true, Ends: []string{"failed"}},

@@ -79,27 +79,29 @@ func (d *fixture) contents() (contents []string) {
 // A change of many keys tries each, although one fails.
 func TestAFailureStopsNoOtherKey(t *testing.T) {
 	t.Parallel()
-	for command, c := range map[string]struct {
+	for _, c := range []struct {
+		command   string
 		operation string
 		call      int
 		want      string
 	}{
-		"account disable ACCOUNT":    {"UpdateItem", 2, "1 key changed, others not. Repeat the command"},
-		"workspace delete WORKSPACE": {"UpdateItem", 1, "some of its keys enabled. Repeat the command"},
-		"workspace erase WORKSPACE":  {"TransactWriteItems", 2, "1 upload in parts and 1 key. Repeat the command"},
+		{"account disable ACCOUNT", "UpdateItem", 2, "1 key changed, others not. Repeat the command"},
+		{"workspace delete WORKSPACE", "UpdateItem", 1, "some of its keys enabled. Repeat the command"},
+		{"workspace erase WORKSPACE", "DeleteObjects", 1, "1 credential, 0 versions of files, 0 uploads in parts and 2 keys. Repeat the command"},
+		{"workspace erase WORKSPACE", "TransactWriteItems", 2, "1 upload in parts and 1 key. Repeat the command"},
 	} {
 		d := newFixture(t)
 		d.fill(d.workspace)
 		transport := faults.Wrap(d.engines.Config.HTTPClient)
 		d.change = func(a *app) { a.http, a.now = transport, func() time.Time { return time.Now().Add(time.Hour) } }
 		transport.Inject(faults.Rule{Operation: c.operation, Call: c.call, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
-		args := strings.Fields(strings.NewReplacer("ACCOUNT", string(d.account), "WORKSPACE", string(d.workspace)).Replace(command + " --yes"))
+		args := strings.Fields(strings.NewReplacer("ACCOUNT", string(d.account), "WORKSPACE", string(d.workspace)).Replace(c.command + " --yes"))
 		if got := d.want(exit.Uncertain, args...); !strings.Contains(got.stderr, c.want) {
-			t.Errorf("%s: %s", command, got.stderr)
+			t.Errorf("%s: %s", c.command, got.stderr)
 		}
 		d.change = nil
 		if keys := d.must("key", "list"); strings.Count(keys, "active") > 1 {
-			t.Errorf("%s: %s", command, keys)
+			t.Errorf("%s: %s", c.command, keys)
 		}
 	}
 }

@@ -83,14 +83,16 @@ func TestAPurgeSaysWhatItDoes(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.fill(d.workspace)
+	bound := d.key("bound", d.workspace)
 	d.want(exit.Refused, "workspace", "purge", string(d.workspace), "--yes")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
+	d.set("key#"+bound, "disabled", &types.AttributeValueMemberBOOL{}) // as after an interrupted deletion
 	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
 	got := d.want(exit.Uncertain, "workspace", "purge", string(d.workspace), "--yes")
 	if audits := got.audits(); len(audits) != 2 || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
-	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential, 1 version of files, 0 uploads in parts and 0 keys. Repeat the command") {
+	if !strings.Contains(got.stderr, "again in 20s") || !strings.Contains(got.stderr, "removed so far: 1 credential, 1 version of files, 0 uploads in parts and 0 keys. Repeat the command") || strings.Contains(d.must("key", "list"), "active") {
 		t.Errorf("stderr %s", got.stderr)
 	}
 	d.stopped(d.deletedAt().Add(acts.RequestsEnd+time.Second), func(time.Duration) error {
