@@ -75,16 +75,6 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-func TestSupersedeNeedsTwoCredentials(t *testing.T) {
-	f := newFixture(t)
-	c, unknown := f.newCredential().ID, ids.New[ids.Credential]()
-	for pair, want := range map[[2]ids.Credential]error{{c, unknown}: byok.ErrNotFound, {unknown, c}: byok.ErrNotFound, {c, c}: byok.ErrSameCredential} {
-		if _, err := f.manager.Supersede(t.Context(), hurried, f.workspace, pair[0], pair[1]); !errors.Is(err, want) {
-			t.Errorf("%v: %v, want %v", pair, err, want)
-		}
-	}
-}
-
 // slowTable holds two credentials. It sends a reader's page after a delay. The page
 // lacks the successor.
 type slowTable struct {
