@@ -287,7 +287,8 @@ func TestAFrozenFunctionWaitsOnce(t *testing.T) {
 		n := serve(t, func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "{}") })
 		var one, another *dynamodb.Client
 		n.assemble(t, func(env *boot.Environment) {
-			one, another = dynamodb.NewFromConfig(env.AWS()), dynamodb.NewFromConfig(env.AWS())
+			one = dynamodb.NewFromConfig(env.AWS())
+			another = dynamodb.NewFromConfig(env.AWS(), func(o *dynamodb.Options) { o.BaseEndpoint = new("http://another.test") })
 		})
 		list(t, one)(t.Context())
 		list(t, another)(t.Context())
