@@ -274,7 +274,8 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	for _, line := range []string{
 		`signalbox_router_opened_total{kind="credential",outcome="ok"} 7`, `signalbox_router_opened_total{kind="shared",outcome="ok"} 1`,
 		`signalbox_router_decisions_total{path="/open",reason="unknown_attempt",status="403"} 1`, "signalbox_router_kept_keys 4",
-		`signalbox_router_aws_call_seconds_count{operation="Decrypt",outcome="ok",service="KMS"} 4`, "go_goroutines ",
+		`signalbox_router_aws_call_seconds_count{operation="Decrypt",outcome="ok",service="KMS"} 4`, "go_goroutines ", "process_open_fds ",
+		"# TYPE signalbox_router_decisions_total counter", "# TYPE signalbox_router_aws_call_seconds histogram",
 	} {
 		if !strings.Contains(string(metrics), "\n"+line) {
 			t.Errorf("the metrics lack %s:\n%s", line, metrics)

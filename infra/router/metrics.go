@@ -18,6 +18,7 @@ type metrics struct{ set *series.Set }
 
 // newMetrics makes the metrics. keys returns the number of opened keys in memory.
 func newMetrics(keys func() int) metrics {
+	series.ExposeMetadata(true) // collectors that need a metric's type drop one without it
 	m := metrics{series.NewSet()}
 	m.set.NewGauge("signalbox_router_kept_keys", func() float64 { return float64(keys()) })
 	return m
@@ -28,6 +29,7 @@ func (m metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	m.set.WritePrometheus(w)
 	series.WriteProcessMetrics(w)
+	series.WriteFDMetrics(w)
 }
 
 // seconds are the upper bounds of a histogram, from 1 ms to 4 s.
