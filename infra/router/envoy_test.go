@@ -330,7 +330,7 @@ func restarts(t *testing.T, a *tenant) {
 			together(101, func(i int) {
 				if i == 0 {
 					defer isOver.Store(true)
-					for range map[bool]int{true: 5, false: 2}[*isLong] {
+					for range map[bool]int{true: 5, false: 1}[*isLong] {
 						for before := served.Load(); served.Load() < before+40; {
 							time.Sleep(time.Millisecond)
 						}
