@@ -35,8 +35,6 @@ type document struct {
 	Regions      []string `yaml:"regions"`
 	// Hosts may have a * in place of one label: any label of a URL, or the region.
 	Hosts []string `yaml:"hosts"`
-	// NoRegion is the host without a region. Without it, a region is required.
-	NoRegion string `yaml:"no_region"`
 	// Paths are those of URLs. A * is a deployment.
 	Paths paths `yaml:"paths"`
 }
@@ -169,9 +167,6 @@ func named(names ...string) []string {
 
 // regional returns the host of the document's region.
 func (d *document) regional(region string) (string, error) {
-	if region == "" && d.NoRegion != "" {
-		return d.NoRegion, nil
-	}
 	if !slices.Contains(d.Regions, region) {
 		return "", refuseDocument("region", "%s must be one of %s", d.Region, strings.Join(d.Regions, ", "))
 	}
@@ -273,9 +268,9 @@ func (p *providerConfig) check(name string, all *problems) {
 		return
 	}
 	isURL, isRegion := d.URL != "" && len(d.Paths) > 0 && len(d.Hosts) > 0, d.Region != "" && len(d.Regions) > 0 && len(d.Hosts) == 1 && strings.Contains(d.Hosts[0], "*")
-	all.addIf(d.Key == "" || isURL == isRegion || isURL && d.Region+d.AccessKeyID != "" || isRegion && d.URL != "" || d.AccessKeyID != "" && d.NoRegion != "",
+	all.addIf(d.Key == "" || isURL == isRegion || isURL && d.Region+d.AccessKeyID != "" || isRegion && d.URL != "",
 		"providers: %q: document: it needs key, hosts, and either url and paths, or region, regions and one host with a *", name)
-	for _, host := range append(named(d.NoRegion), d.Hosts...) {
+	for _, host := range d.Hosts {
 		all.addIf(!isHost.MatchString(host), "providers: %q: document: %q is not a host in lower case with two labels behind its *", name, host)
 	}
 	for _, region := range d.Regions {
