@@ -26,7 +26,7 @@ func TestWordsAreCompleted(t *testing.T) {
 		"key create --kind ":                 "management standard",
 		"key create --kind management --exp": "--expires-in",
 		"completion z":                       "zsh",
-		"credential list --provider mis":     "mistral",
+		"credential plan --provider mis":     "mistral",
 		"key create a":                       "",
 		"nonsense ":                          "status account workspace key job file credential restore completion help",
 	} {
@@ -76,7 +76,7 @@ func TestNoUsageErrorRepeatsASecret(t *testing.T) {
 		"account list -qSECRET", "account list --audit-file=SECRET", "account list --json=SECRET",
 		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key disable SECRET",
 		"job show /SECRET", "file delete SECRET", "file upload SECRET", "credential show SECRET", "credential list --workspace SECRET",
-		"credential list --provider openai,SECRET", "credential plan --model m --provider openai --api-key-hash SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",
+		"credential plan --model m --provider openai,SECRET", "credential plan --model m --provider openai --api-key-hash SECRET", "credential rewrap --to SECRET", "credential rewrap --from=SECRET",
 	} {
 		for seed := range uint64(3) {
 			typed, args := secret(seed), strings.Fields("--local DIR "+words)

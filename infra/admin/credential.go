@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,9 +31,7 @@ type credentialCommands struct {
 
 type credentialList struct {
 	scope
-	AllWorkspaces bool                 `xor:"scope" help:"List those of all workspaces of the account."`
-	Provider      []arguments.Provider `placeholder:"SLUG,..." help:"List those for these providers alone."`
-	State         string               `enum:"active,disabled," default:"" placeholder:"STATE" help:"List those that are active, or disabled."`
+	AllWorkspaces bool `xor:"scope" help:"List those of all workspaces of the account."`
 }
 
 type (
@@ -155,21 +152,17 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	if found.Damaged > 0 && !c.AllWorkspaces {
 		return fmt.Errorf("workspace %s: %w", c.Workspace, calls.ErrDamaged)
 	}
-	s.WarnOfSize(ctx, found.Credentials)
-	listed := slices.DeleteFunc(found.Credentials, func(v byok.Credential) bool {
-		return len(c.Provider) > 0 && !slices.Contains(c.Provider, arguments.Provider(v.Provider)) || c.State != "" && c.State != viewCredential(v).State
-	})
 	if !c.AllWorkspaces {
-		return showCredentials(s, listed, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
+		return showCredentials(s, found.Credentials, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 	}
 	var incomplete error
 	if found.Damaged > 0 {
 		incomplete = fmt.Errorf("the list is incomplete: it lacks the credentials of %s", acts.Count(found.Damaged, "workspace"))
 	}
-	if incomplete != nil && len(listed) == 0 {
+	if incomplete != nil && len(found.Credentials) == 0 {
 		return incomplete
 	}
-	return errors.Join(showCredentials(s, listed, everywhere(false)...), incomplete)
+	return errors.Join(showCredentials(s, found.Credentials, everywhere(false)...), incomplete)
 }
 
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only

@@ -23,9 +23,8 @@ type fileCommands struct {
 
 type fileUpload struct {
 	scope
-	Path        string   `arg:"" type:"existingfile" help:"What to upload; - reads standard input."`
-	ID          ids.File `name:"id" placeholder:"FILE_ID" help:"Its file id; if omitted, a new one."`
-	ContentType string   `default:"application/octet-stream" placeholder:"TYPE" help:"Its media type (${default})."`
+	Path string   `arg:"" type:"existingfile" help:"What to upload; - reads standard input."`
+	ID   ids.File `name:"id" placeholder:"FILE_ID" help:"Its file id; if omitted, a new one."`
 }
 
 type fileList struct {
@@ -68,14 +67,14 @@ func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) e
 		if err != nil {
 			return fmt.Errorf("reading standard input: %w", err)
 		}
-		return s.Files.Upload(ctx, to.ID, c.ID, bytes.NewReader(content), c.ContentType)
+		return s.Files.Upload(ctx, to.ID, c.ID, bytes.NewReader(content), "application/octet-stream")
 	}
 	file, err := os.Open(c.Path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	return s.Files.Upload(ctx, to.ID, c.ID, file, c.ContentType)
+	return s.Files.Upload(ctx, to.ID, c.ID, file, "application/octet-stream")
 }
 
 // undo deletes the file again if its workspace was deleted during the upload: if a purge

@@ -328,7 +328,6 @@ func (c keySearch) leaked(ctx context.Context, s *session, tokens []string) (fou
 
 type keyList struct {
 	owner
-	Kind  string `enum:"management,standard," default:"" placeholder:"KIND" help:"List those of this kind: management or standard."`
 	State string `enum:"${keyStates}," default:"" placeholder:"STATE" help:"List those that are active, disabled, suspended, expired or damaged."`
 }
 
@@ -391,6 +390,5 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	}
 	views := each(keys, func(k auth.SurveyedKey) keyView { return viewKey(k, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return string(v.State) })
-	views = only(views, c.Kind, func(v keyView) string { return string(v.Kind) })
 	return output.List(s.out, views, "key", "name", "kind", "state", "age", "expires", "workspace")
 }

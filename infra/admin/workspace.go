@@ -25,10 +25,7 @@ type workspaceCreate struct {
 	Name string `arg:"" help:"The workspace's name."`
 }
 
-type workspaceList struct {
-	owner
-	State string `enum:"live,deleted,damaged," default:"" placeholder:"STATE" help:"List those that are live, deleted or damaged."`
-}
+type workspaceList struct{ owner }
 
 type oneWorkspace struct {
 	owner
@@ -81,7 +78,7 @@ func (c workspaceList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return output.List(s.out, only(each(found, viewWorkspace), c.State, func(v workspaceView) string { return v.State }), "workspace", "name", "state", "default", "age", "deleted")
+	return output.List(s.out, each(found, viewWorkspace), "workspace", "name", "state", "default", "age", "deleted")
 }
 
 func (c workspaceShow) Run(ctx context.Context, s *session) error {

@@ -72,13 +72,6 @@ func (s *Stack) Look(ctx context.Context, account ids.Account, workspace ids.Wor
 	return found, nil
 }
 
-// WarnOfSize warns of workspaces that a router refuses; stored are all of their credentials.
-func (s *Stack) WarnOfSize(ctx context.Context, stored []byok.Credential) {
-	for _, w := range s.RefusedByRouters(ctx, stored) {
-		s.Warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
-	}
-}
-
 // RefusedByRouters returns the workspaces that a router refuses because their credentials take
 // too much; stored are all of them. It asks only for those that may. If the
 // answer is missing, it warns.

@@ -85,9 +85,6 @@ func (s *Stack) relist(ctx context.Context, account ids.Account, hash ids.KeyHas
 		}
 	}
 	r.Changed = changed
-	if changed > 0 {
-		s.WarnOfSize(ctx, r.found.Credentials)
-	}
 	return r, err
 }
 
