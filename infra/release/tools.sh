@@ -8,7 +8,7 @@ mkdir -p "$tools"
 # go.sum. `go install` would ask the proxy for a list of versions, which not every
 # proxy gives.
 build() {
-  (cd "$(go mod download -json "$1" | sed -nE 's/^\t"Dir": "(.*)",$/\1/p')" && GOFLAGS=-mod=readonly go build -buildvcs=false -o "$tools/" "$2")
+  (cd "$(go mod download -json "$1" | sed -nE 's/^\t"Dir": "(.*)",$/\1/p')" && GOFLAGS='-mod=readonly -trimpath' go build -buildvcs=false -o "$tools/" "$2")
 }
 build github.com/CycloneDX/cyclonedx-gomod@v1.10.0 ./cmd/cyclonedx-gomod
 build github.com/google/go-licenses/v2@v2.0.1 .
