@@ -360,16 +360,15 @@ func TestCases(t *testing.T) {
 	if os.Getenv(casesApart) == "" {
 		t.Parallel()
 		_, some, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
-		args := []string{"-test.v", "-test.run=^TestCases$/" + some}
+		args := []string{"-test.run=^TestCases$/" + some}
 		flag.Visit(func(f *flag.Flag) {
-			if !strings.HasPrefix(f.Name, "test.") {
+			if f.Name == "test.v" || f.Name == "test.timeout" || !strings.HasPrefix(f.Name, "test.") {
 				args = append(args, "-"+f.Name+"="+f.Value.String())
 			}
 		})
 		apart := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // this program
-		apart.Env = append(os.Environ(), casesApart+"=1")
-		out, err := apart.CombinedOutput()
-		if t.Logf("%s", out); err != nil {
+		apart.Env, apart.Stdout, apart.Stderr = append(os.Environ(), casesApart+"=1"), os.Stdout, os.Stderr
+		if err := apart.Run(); err != nil {
 			t.Error(err)
 		}
 		return

@@ -14,7 +14,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -204,6 +203,7 @@ func (d defect) find(ctx context.Context) (seen string, err error) {
 var (
 	failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
 	failedCase = regexp.MustCompile(` --- FAIL: (TestCases/\S+)`)
+	panicked   = regexp.MustCompile(`(?m)^panic: `)
 )
 
 // twice runs tests, and then the failed one again. It returns how both see the defect, or "".
@@ -216,7 +216,7 @@ func twice(ctx context.Context, root, folder, binary string, arguments ...string
 		command.Dir = filepath.Join(root, folder)
 		out, err := command.CombinedOutput()
 		test := failedTest.FindSubmatch(out)
-		if err == nil || test == nil || bytes.Contains(out, []byte("\npanic: ")) {
+		if err == nil || test == nil || panicked.Match(out) {
 			return ""
 		}
 		seen = folder + " " + string(test[1])
