@@ -181,6 +181,12 @@ var parsers = sync.Pool{New: func() any { return newParser() }}
 func runWith(ctx context.Context, a *app, args []string) int {
 	p := parsers.Get().(*parser) //nolint:errcheck // there are no others
 	defer parsers.Put(p)
+	fresh(p)
+	return a.run(ctx, p, args)
+}
+
+// fresh makes a parser forget the command line that it has read.
+func fresh(p *parser) {
 	_ = kong.Visit(p.Model, func(n kong.Visitable, next kong.Next) error {
 		switch n := n.(type) {
 		case *kong.Flag:
@@ -192,7 +198,6 @@ func runWith(ctx context.Context, a *app, args []string) int {
 		}
 		return next(nil)
 	})
-	return a.run(ctx, p, args)
 }
 
 func (d *fixture) must(args ...string) string {

@@ -17,7 +17,7 @@ import (
 func TestWordsAreCompleted(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"":                                   "status account workspace key job file credential restore completion help",
+		"":                                   "status account workspace key job file credential restore completion",
 		"ke":                                 "key",
 		"credential re":                      "rewrap",
 		"--local x workspace d":              "default delete",
@@ -28,7 +28,7 @@ func TestWordsAreCompleted(t *testing.T) {
 		"completion z":                       "zsh",
 		"credential plan --provider mis":     "mistral",
 		"key create a":                       "",
-		"nonsense ":                          "status account workspace key job file credential restore completion help",
+		"nonsense ":                          "status account workspace key job file credential restore completion",
 	} {
 		got := on(t, append([]string{arguments.CompleteWord}, strings.Split(line, " ")...)...)
 		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != exit.Done || got.stderr != "" {
@@ -72,7 +72,7 @@ func TestNoUsageErrorRepeatsASecret(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, words := range []string{
-		"SECRET", "SECRET list", "key SECRET", "help SECRET", "account list SECRET", "--SECRET", "-SECRET", "--SECRET=1",
+		"SECRET", "SECRET list", "key SECRET", "account list SECRET", "--SECRET", "-SECRET", "--SECRET=1",
 		"account list -qSECRET", "account list --audit-file=SECRET", "account list --json=SECRET",
 		"key create k --kind SECRET", "key create k --expires-in=SECRET", "key disable SECRET",
 		"job show /SECRET", "file delete SECRET", "file upload SECRET", "credential show SECRET", "credential list --workspace SECRET",

@@ -143,7 +143,7 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 		"OLD": "6d68ca91", "CREDENTIAL": "6d68ca91", "NEW": "6d68ca92", "FILE": "../router/router.yaml", "M": "m", "H": strings.Repeat("0", 64), "P": "openai",
 		"HASH…": "3f9a1c04", "ID": "2e91d3ac", "COMMAND": "key", "router.yaml": "../router/router.yaml",
 	}
-	seen := 0
+	seen, parser := 0, newParser()
 	for _, page := range append(pages, "../local/README.md", "../routing.md") {
 		text, err := os.ReadFile(page) //nolint:gosec // our own documents
 		kit.Must(t, err)
@@ -159,7 +159,8 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 					args[i] = example
 				}
 			}
-			_, err := (&app{stdout: io.Discard, stderr: io.Discard}).parse(newParser(), args)
+			fresh(parser)
+			_, err := (&app{stdout: io.Discard, stderr: io.Discard}).parse(parser, args)
 			named := err != nil && strings.HasPrefix(found[0], "`") && incomplete.MatchString(err.Error())
 			if err != nil && !errors.Is(err, arguments.ErrShown) && !named {
 				t.Errorf("%s: admin %s: %v", filepath.Base(page), strings.Join(args, " "), err)

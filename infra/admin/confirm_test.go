@@ -165,7 +165,7 @@ func TestNoKeyIsMadeForNobody(t *testing.T) {
 func TestALostReaderIsNotReported(t *testing.T) {
 	t.Parallel()
 	d := newOnEngines(t)
-	for _, args := range [][]string{{"workspace", "list"}, {"help", "key", "create"}} {
+	for _, args := range [][]string{{"workspace", "list"}, {"key", "create", "--help"}} {
 		if got := d.unread(args...); got.code != exit.Failed || got.stderr != "" {
 			t.Errorf("%v: exit code %d: %s", args, got.code, got.stderr)
 		}

@@ -64,7 +64,6 @@ type commandLine struct {
 	Credential credentialCommands   `cmd:"" help:"Stored provider credentials."`
 	Restore    restoreCommands      `cmd:"" help:"The tables after a restore."`
 	Completion arguments.Completion `cmd:"" help:"Write a completion script for your shell."`
-	Guide      helpCommand          `cmd:"" name:"help" help:"Explain a command."`
 }
 
 // owner names the account that a command acts for. The command finds nothing of other
@@ -238,19 +237,6 @@ func (helpFlag) BeforeReset(c *kong.Context) error {
 	return cmp.Or(c.PrintUsage(false), arguments.ErrShown)
 }
 
-type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command, such as credential disable."`
-}
-
-// AfterApply implements a hook of kong's: help needs no target.
-func (c helpCommand) AfterApply(k *kong.Kong) error {
-	if len(c.Command) == 0 {
-		return cmp.Or(overview(k.Stdout, k.Model), arguments.ErrShown)
-	}
-	_, err := k.Parse(append(c.Command, "--help"))
-	return err
-}
-
 func overview(to io.Writer, model *kong.Application) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage: admin COMMAND …\n\n", model.Help)
@@ -260,7 +246,7 @@ func overview(to io.Writer, model *kong.Application) error {
 			_, _ = fmt.Fprintf(table, "  %s\t%s\n", n.Name, cmp.Or(strings.Join(verbs, ", "), n.Help))
 		}
 	}))
-	b.WriteString("\nadmin help COMMAND explains one with its flags; admin --help shows all.\n")
+	b.WriteString("\nadmin COMMAND --help explains one with its flags; admin --help shows all.\n")
 	_, err := io.WriteString(to, b.String())
 	return err
 }
