@@ -5,10 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -350,27 +348,10 @@ func unless(fine bool, format string, a ...any) string {
 	return fmt.Sprintf(format, a...)
 }
 
-// casesApart makes the test binary play the cases itself.
-const casesApart = "SIGNALBOX_CASES_APART"
-
-// TestCases plays the operator's acts of several steps, as they are shipped. It does so in a process
-// of its own, beside the other tests: their random numbers come from a seed, which no parallel test
-// may set.
+// TestCases plays the operator's acts of several steps, as they are shipped. Their random numbers
+// come from a seed.
 func TestCases(t *testing.T) {
-	if os.Getenv(casesApart) == "" {
-		t.Parallel()
-		_, some, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
-		args := []string{"-test.run=^TestCases$/" + some}
-		flag.Visit(func(f *flag.Flag) {
-			if f.Name == "test.v" || f.Name == "test.timeout" || !strings.HasPrefix(f.Name, "test.") {
-				args = append(args, "-"+f.Name+"="+f.Value.String())
-			}
-		})
-		apart := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // this program
-		apart.Env, apart.Stdout, apart.Stderr = append(os.Environ(), casesApart+"=1"), os.Stdout, os.Stderr
-		if err := apart.Run(); err != nil {
-			t.Error(err)
-		}
+	if apart(t) {
 		return
 	}
 	s := &shipped{folder: t.TempDir(), parsed: map[string]parsedLine{}}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -27,11 +29,37 @@ import (
 // TestMain makes the test binary run as the command under the name admin.
 func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"admin": main}) }
 
+// apart runs a test that changes its process, for which no other test may be parallel, in a process
+// of its own beside the others. It returns false in that process.
+func apart(t *testing.T) bool {
+	const variable = "SIGNALBOX_TEST_APART"
+	if os.Getenv(variable) == t.Name() {
+		return false
+	}
+	t.Parallel()
+	_, some, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
+	args := []string{"-test.run=^" + t.Name() + "$/" + some}
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "test.v" || f.Name == "test.timeout" || !strings.HasPrefix(f.Name, "test.") {
+			args = append(args, "-"+f.Name+"="+f.Value.String())
+		}
+	})
+	alone := exec.CommandContext(t.Context(), os.Args[0], args...) //nolint:gosec // this program
+	alone.Env, alone.Stdout, alone.Stderr = append(os.Environ(), variable+"="+t.Name()), os.Stdout, os.Stderr
+	if err := alone.Run(); err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
 // TestScripts follows each script of testdata, with a new directory and account. A line
 // begins with the command's result, such as done or refused. After it, `-type TEXT` means a
 // terminal on which TEXT is typed, and `-in FILE` a standard input. The commands run in this
 // process, with the script's variables.
 func TestScripts(t *testing.T) {
+	if apart(t) {
+		return
+	}
 	scripts, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("there are no scripts: %v", err)
