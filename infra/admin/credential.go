@@ -152,6 +152,9 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	if found.Damaged > 0 && !c.AllWorkspaces {
 		return fmt.Errorf("workspace %s: %w", c.Workspace, calls.ErrDamaged)
 	}
+	for _, w := range s.RefusedByRouters(ctx, found.Credentials) {
+		s.Warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
+	}
 	if !c.AllWorkspaces {
 		return showCredentials(s, found.Credentials, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 	}

@@ -313,6 +313,9 @@ func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
 	if got := d.want(exit.Uncertain, "restore", "check"); !strings.Contains(got.stdout, "more than the 1 MB") {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
+	if got := d.want(exit.Done, "credential", "list"); !strings.Contains(got.stderr, "more than the 1 MB") {
+		t.Error(got.stderr)
+	}
 	d.broken().Inject(faults.Rule{Operation: "Query", Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
 	if got := d.want(exit.Done, "restore", "check"); !strings.Contains(got.stderr, "it is not known whether routers refuse workspace "+string(d.workspace)) {
 		t.Errorf("%s%s", got.stdout, got.stderr)
