@@ -350,9 +350,7 @@ func TestAPlanIsItsCallersOwn(t *testing.T) {
 	refused("another's key", "unknown_plan", append(bearer(stranger), append(first, plan)...)...)
 	refused("a malformed key", "unknown_plan", append(first, plan, "Authorization", "x")...)
 	refused("two plans", "unknown_plan", append(first, plan, "X-Signalbox-Plan", plan)...)
-	for _, forged := range []string{"x", plan[1:], plan[:len(plan)-1], plan[:len(plan)-8], plan + "A", plan + "=", strings.Replace(plan, plan[:1], "B", 1)} {
-		refused("a forged plan", "unknown_plan", append(first, forged)...)
-	}
+	refused("a forged plan", "unknown_plan", append(first, plan[1:])...) // TestNames forges more
 	for _, count := range [][]string{{}, {"0"}, {"3"}, {"-1"}, {"+1"}, {"01"}, {" 1 1"}, {"1.0"}, {""}, {"1", "1"}, {"99999999999999999999"}} {
 		header := []string{"X-Signalbox-Plan", plan}
 		for _, c := range count {
@@ -503,12 +501,6 @@ func TestOutages(t *testing.T) {
 	f.post("/plan", `{"model":"unknown"}`, bearer(f.token)...).is(t, "an unknown model", http.StatusNotFound, "unknown_model")
 	f.open(plan, 1).is(t, "just planned", http.StatusOK, "")
 	f.open(plan, 2).is(t, "the second attempt", http.StatusServiceUnavailable, "unavailable")
-	f.faults.Heal()
-	f.faults.Inject(faults.Rule{Operation: "Query", Fault: faults.Pretend(http.StatusOK, "{}")})
-	f.post("/plan", `{"model":"m"}`, bearer(f.token)...).is(t, "no list of credentials", http.StatusServiceUnavailable, "unavailable")
-	f.faults.Heal()
-	f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: faults.Refuse()})
-	f.open(f.plan(), 1).is(t, "a kept key without KMS", http.StatusOK, "")
 	f.faults.Heal()
 	if log := f.log.String(); strings.Contains(log, `"stack"`) {
 		t.Errorf("an outage caused a panic: %s", log)
