@@ -107,7 +107,7 @@ build: first $(BUILD)/engines $(BUILD)/admin $(BUILD)/router ## Build all that `
 	@infra/release/venv infra/router $(BUILD)/routers || echo "Without Envoy, the tests do not run the router's shipped files." >&2
 
 .PHONY: second-opinion
-second-opinion: build ## Run the tests of storage on engines that nobody here wrote, and open sealed keys with another program (needs Python)
+second-opinion: build ## Run the tests of storage on engines that nobody here wrote (needs Python)
 	@infra/test/second-opinion/run
 
 # `make test` records the calls too. This target records them again only if the functions

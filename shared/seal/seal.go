@@ -36,8 +36,8 @@
 // key to the other, both times with that context. Only the wrapped key and the
 // recorded ARN change.
 //
-// Package byok documents a record's place in storage. infra/test/second-opinion opens records with
-// another implementation, written in Python from this text.
+// Package byok documents a record's place in storage. infra/cloud/opener.py opens records too: it was
+// written in Python from this text.
 package seal
 
 import (

@@ -143,8 +143,7 @@ func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 }
 
 // vector is a frozen record. Records like these are in customers' tables: it must
-// always be possible to open every one. infra/test/second-opinion reads the data key, which KMS
-// unwraps.
+// always be possible to open every one.
 type vector struct {
 	Format                                   int
 	Account, Workspace, Credential, Provider string
