@@ -18,16 +18,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"go.yaml.in/yaml/v3"
-
 	"signalbox.dev/infra/local/demo"
 )
 
 const (
 	document = "openapi.yaml"
-	// asJSON is the document for tools that read no YAML. It is written from it.
-	asJSON = "openapi.json"
-	viewer = "infra/local/node_modules/swagger-ui-dist/"
+	viewer   = "infra/local/node_modules/swagger-ui-dist/"
 )
 
 // files are the files that the page loads, by name, with their paths in the repository.
@@ -59,7 +55,6 @@ func Pages(c Config) map[string]http.Handler {
 		"/docs":           guard(http.RedirectHandler("/docs/", http.StatusFound)),
 		"/docs/":          guard(http.HandlerFunc(c.page)),
 		"/docs/demo.json": guard(http.HandlerFunc(c.demo)),
-		"/docs/" + asJSON: guard(http.HandlerFunc(c.document)),
 	}
 	for name, path := range files {
 		pages["/docs/"+name] = guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,23 +105,7 @@ func (c Config) page(w http.ResponseWriter, r *http.Request) {
 func (c Config) demo(w http.ResponseWriter, r *http.Request) {
 	facts, err := c.Demo(r.Context())
 	text, failed := json.Marshal(facts) //nolint:gosec // the page is there to offer the keys
-	c.serveJSON(w, r, text, errors.Join(err, failed))
-}
-
-// document serves the document as JSON.
-func (c Config) document(w http.ResponseWriter, r *http.Request) {
-	var content any
-	text, err := os.ReadFile(filepath.Join(c.Root, files[document]))
-	if err == nil {
-		err = yaml.Unmarshal(text, &content)
-	}
-	text, failed := json.Marshal(content)
-	c.serveJSON(w, r, text, errors.Join(err, failed))
-}
-
-// serveJSON serves the text, unless there was an error.
-func (c Config) serveJSON(w http.ResponseWriter, r *http.Request, text []byte, err error) {
-	if err != nil {
+	if err = errors.Join(err, failed); err != nil {
 		if r.Context().Err() == nil {
 			c.Log.Error("docs", "path", r.URL.Path, "error", err.Error())
 		}
