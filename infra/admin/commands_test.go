@@ -87,25 +87,6 @@ func TestListsFitTheTerminal(t *testing.T) {
 	}
 }
 
-// Ages are in their largest unit.
-func TestAges(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
-	for age, want := range map[time.Duration]string{
-		0: "0s", 119 * time.Second: "119s", 2 * time.Minute: "2m", 119 * time.Minute: "119m", 2 * time.Hour: "2h", 47 * time.Hour: "47h", 48 * time.Hour: "2d",
-		1000 * 24 * time.Hour: "1000d", -90 * 24 * time.Hour: "in 90d", -time.Minute: "in 60s",
-	} {
-		type row struct {
-			At output.Optional `list:"at,age"`
-		}
-		var shown strings.Builder
-		kit.Must(t, output.List(output.Writer{To: &shown, Now: now}, []row{{output.When(now.Add(-age))}, {}}, "at"))
-		if got := shown.String(); got != "AT\n"+want+"\n-\n" {
-			t.Errorf("%s is shown as %q, want %q", age, got, want)
-		}
-	}
-}
-
 // The command relies on two facts of the template: the names of its outputs, and the
 // timeout of a function.
 func TestTheCommandAgreesWithTheTemplate(t *testing.T) {

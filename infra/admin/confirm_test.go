@@ -28,7 +28,7 @@ func TestOnlyANameConfirms(t *testing.T) {
 	}
 	for typed, confirms := range map[string]bool{
 		"a name\n": true, "id\n": true, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
-		"A  NAME\n": true, "a name0\n": false, "\na name\n": false,
+		"A  NAME\n": true, "\uff41\u00a0name\n": true, "a name0\n": false, "\na name\n": false,
 	} {
 		err := confirm(t.Context(), strings.NewReader(typed))
 		if confirmed := err == nil; confirmed != confirms || !confirmed && exit.Code(err, false) != exit.Refused {

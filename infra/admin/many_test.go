@@ -99,10 +99,12 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 		if got := d.want(exit.Uncertain, args...); !strings.Contains(got.stderr, c.want) {
 			t.Errorf("%s: %s", c.command, got.stderr)
 		}
-		d.change = nil
 		if keys := d.must("key", "list"); strings.Count(keys, "active") > 1 {
 			t.Errorf("%s: %s", c.command, keys)
 		}
+		transport.Heal()
+		d.must(args...)
+		wantRights(t, transport.Calls())
 	}
 }
 

@@ -135,35 +135,6 @@ func TestAnUploadThatAProxyAnswers(t *testing.T) {
 	}
 }
 
-// An erasure counts what it removed, in its result and in its audit line. TestCases has the rest.
-func TestAWorkspaceIsErased(t *testing.T) {
-	t.Parallel()
-	d := newFixture(t)
-	second := ids.Workspace(d.must("workspace", "create", "second"))
-	d.key("kept", "")
-	d.fill(second)
-	transport := faults.Wrap(d.engines.Config.HTTPClient)
-	d.stopped(time.Now(), func(time.Duration) error { return nil })
-	stopped := d.change
-	d.change = func(a *app) {
-		stopped(a)
-		a.http = transport
-	}
-	got := d.want(exit.Done, "workspace", "erase", string(second[:8]), "--yes")
-	wantRights(t, transport.Calls())
-	if !strings.Contains(got.stdout, "1 credential, 1 version of files, 1 upload in parts and 2 keys removed") {
-		t.Errorf("stdout %s", got.stdout)
-	}
-	audits := got.audits()
-	if last := audits[len(audits)-1]; last["outcome"] != "done" || last["action"] != "workspace.erase" || last["credentials_removed"] != 1.0 || last["uploads_aborted"] != 1.0 {
-		t.Errorf("audit %v", audits)
-	}
-	d.change = nil
-	if keys := d.must("--json", "key", "list"); strings.Count(keys, `"hash"`) != 1 || !strings.Contains(keys, "kept") {
-		t.Errorf("keys %s", keys)
-	}
-}
-
 // wantRights checks that the page names the right to each of these calls.
 func wantRights(t *testing.T, calls []faults.Call) {
 	t.Helper()
