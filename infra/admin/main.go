@@ -142,7 +142,7 @@ func newParser() *parser {
 		kong.Name("admin"),
 		kong.Description("Operate Signalbox: a deployed stack, or the local server."),
 		kong.NoDefaultHelp(),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Tree: true, FlagsLast: true, WrapUpperBound: 100}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 100}),
 	)...)
 	return p
 }
@@ -155,7 +155,7 @@ func (a *app) parse(parser *parser, args []string) (*kong.Context, error) {
 	}
 	command, err := parser.Parse(args)
 	if usage, ok := errors.AsType[*kong.ParseError](err); ok && bare(usage) {
-		return nil, cmp.Or(overview(a.stdout, parser.Model), arguments.ErrShown)
+		return nil, cmp.Or(usage.Context.PrintUsage(false), arguments.ErrShown)
 	}
 	return command, err
 }
@@ -235,20 +235,6 @@ type helpFlag bool
 // BeforeReset implements a hook of kong's.
 func (helpFlag) BeforeReset(c *kong.Context) error {
 	return cmp.Or(c.PrintUsage(false), arguments.ErrShown)
-}
-
-func overview(to io.Writer, model *kong.Application) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage: admin COMMAND …\n\n", model.Help)
-	b.WriteString(output.Aligned(func(table io.Writer) {
-		for _, n := range model.Children {
-			verbs := each(n.Children, func(verb *kong.Node) string { return verb.Name })
-			_, _ = fmt.Fprintf(table, "  %s\t%s\n", n.Name, cmp.Or(strings.Join(verbs, ", "), n.Help))
-		}
-	}))
-	b.WriteString("\nadmin COMMAND --help explains one with its flags; admin --help shows all.\n")
-	_, err := io.WriteString(to, b.String())
-	return err
 }
 
 // version is set by the linker: see the Makefile.

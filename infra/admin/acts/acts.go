@@ -164,13 +164,13 @@ func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.Surve
 	return changed, failed
 }
 
-// nameLeft names keys that were not changed, and returns the finding if there are any.
-func (s *Stack) nameLeft(keys []auth.SurveyedKey, finding Findings) error {
+// nameLeft names keys that were not changed, and returns a finding if there are any.
+func (s *Stack) nameLeft(keys []auth.SurveyedKey) error {
 	for _, key := range keys {
 		s.Warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Damage, errors.New("it belongs to another account"))))
 	}
 	if len(keys) > 0 {
-		return finding
+		return errKeysLeft
 	}
 	return nil
 }

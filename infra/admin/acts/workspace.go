@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	errLive        = Refusal("the workspace is live: delete it first")
-	errKeysEnabled = Findings("the workspace is deleted. Keys are not disabled: they are named above. `admin key delete` removes each")
-	errKeysLeft    = Findings("everything else is erased. Keys are left: they are named above. `admin key delete` removes each")
+	errLive     = Refusal("the workspace is live: delete it first")
+	errKeysLeft = Findings("the rest is done. Keys are left as they were: they are named above. `admin key delete` removes each")
 )
 
 // FindDeleted finds a workspace of the account, and refuses a live one.
@@ -37,7 +36,7 @@ func (s *Stack) DeleteWorkspace(ctx context.Context, account ids.Account, id ids
 		if err == nil {
 			var others []auth.SurveyedKey
 			others, err = s.disableKeys(ctx, account, id)
-			err = cmp.Or(err, s.nameLeft(others, errKeysEnabled))
+			err = cmp.Or(err, s.nameLeft(others))
 		}
 		return OrRepeat(ctx, err, "the workspace may be deleted, and some of its keys enabled")
 	})
@@ -121,7 +120,7 @@ func (s *Stack) deleteKeys(ctx context.Context, account ids.Account, id ids.Work
 	deleted, err := s.changeKeys(ctx, "key.delete", own, func(ctx context.Context, key auth.SurveyedKey) error {
 		return s.Registry.DeleteKey(ctx, account, key.Hash)
 	})
-	return deleted, cmp.Or(err, s.nameLeft(others, errKeysLeft))
+	return deleted, cmp.Or(err, s.nameLeft(others))
 }
 
 // boundKeys returns the keys whose rows name the workspace, whether or not its list has them, and
