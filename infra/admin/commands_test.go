@@ -68,7 +68,7 @@ func TestListsFitTheTerminal(t *testing.T) {
 		var shown strings.Builder
 		notes := ""
 		s := &session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(format string, args ...any) { notes += fmt.Sprintf(format, args...) }}}
-		kit.Must(t, showCredentials(s, found, everywhere(true)...))
+		kit.Must(t, showCredentials(s, found, everywhere...))
 		if diff := cmp.Diff(want, strings.Join(strings.Fields(shown.String()), " ")+notes); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", width, diff)
 		}
@@ -78,7 +78,7 @@ func TestListsFitTheTerminal(t *testing.T) {
 	}
 	for width := 20; width < 140; width++ {
 		var shown strings.Builder
-		kit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(string, ...any) {}}}, found, everywhere(true)...))
+		kit.Must(t, showCredentials(&session{out: output.Writer{To: &shown, Width: width, Now: now, Note: func(string, ...any) {}}}, found, everywhere...))
 		for line := range strings.Lines(shown.String()) {
 			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > width {
 				t.Errorf("%d columns: %q", width, line)

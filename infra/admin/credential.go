@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/routing"
 )
@@ -29,10 +27,7 @@ type credentialCommands struct {
 	Rewrap    credentialRewrap    `cmd:"" help:"Rewrap every credential of every account under another sealing key, without opening one. Repeat it if it was interrupted."`
 }
 
-type credentialList struct {
-	scope
-	AllWorkspaces bool `xor:"scope" help:"List those of all workspaces of the account."`
-}
+type credentialList struct{ scope }
 
 type (
 	credentialDisable struct {
@@ -98,15 +93,6 @@ func marked(c byok.Credential) string {
 	return c.Label
 }
 
-// everywhere are the titles of a list of several workspaces. If the label was typed, other
-// columns come first.
-func everywhere(typed bool) []string {
-	if typed {
-		return []string{"id", "name", "provider", "state", "workspace", "account", "age", "label", "order", "flags", "only for"}
-	}
-	return []string{"id", "name", "label", "provider", "state", "workspace", "account", "age", "order", "flags", "only for"}
-}
-
 func showCredentials(s *session, found []byok.Credential, titles ...string) error {
 	return output.List(s.out, each(found, viewCredential), titles...)
 }
@@ -136,36 +122,18 @@ func limits(c byok.Settings) string {
 }
 
 func (c credentialList) Run(ctx context.Context, s *session) error {
-	if !c.AllWorkspaces {
-		workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
-		if err != nil {
-			return err
-		}
-		c.Workspace = workspace.ID
-	} else if c.Workspace != "" {
-		return acts.UsageError("--all-workspaces and --workspace exclude each other")
-	}
-	found, err := s.Look(ctx, c.Account, c.Workspace)
+	workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err != nil {
 		return err
 	}
-	if found.Damaged > 0 && !c.AllWorkspaces {
-		return fmt.Errorf("workspace %s: %w", c.Workspace, calls.ErrDamaged)
+	found, err := s.Credentials.List(ctx, workspace.ID)
+	if err != nil {
+		return err
 	}
-	for _, w := range s.RefusedByRouters(ctx, found.Credentials) {
-		s.Warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", w, byok.ErrTooMany))
+	if len(s.RefusedByRouters(ctx, found)) > 0 {
+		s.Warn(fmt.Sprintf("routers refuse workspace %s: %v. Delete some", workspace.ID, byok.ErrTooMany))
 	}
-	if !c.AllWorkspaces {
-		return showCredentials(s, found.Credentials, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
-	}
-	var incomplete error
-	if found.Damaged > 0 {
-		incomplete = fmt.Errorf("the list is incomplete: it lacks the credentials of %s", acts.Count(found.Damaged, "workspace"))
-	}
-	if incomplete != nil && len(found.Credentials) == 0 {
-		return incomplete
-	}
-	return errors.Join(showCredentials(s, found.Credentials, everywhere(false)...), incomplete)
+	return showCredentials(s, found, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 }
 
 // Run disables a credential. That can be undone, so it asks only on a terminal, and only

@@ -59,6 +59,9 @@ type credentialFind struct {
 	Text      string        `arg:"" help:"A label (sk-...AbCd), its last characters, a provider, a part of the name, or the beginning of an id or of an allowed API key's hash. 'odd', 'document', 'no header' or 'signalbox key' finds keys of that form. - reads a leaked key from standard input and searches by its label."`
 }
 
+// everywhere are the titles of a list of several workspaces.
+var everywhere = []string{"id", "name", "provider", "state", "workspace", "account", "age", "label", "order", "flags", "only for"}
+
 func (c credentialFind) Run(ctx context.Context, s *session) error {
 	matches, leaked := c.matches, c.Text == "-"
 	if leaked {
@@ -92,8 +95,7 @@ func (c credentialFind) Run(ctx context.Context, s *session) error {
 		if unsure > 0 {
 			s.Note("Besides these, %s.", others)
 		}
-		typed := leaked || !slices.ContainsFunc(matching, func(v byok.Credential) bool { return !strings.HasSuffix(v.Label, c.Text) })
-		return showCredentials(s, matching, everywhere(typed)...)
+		return showCredentials(s, matching, everywhere...)
 	case unsure > 0:
 		return acts.Findings("no label shows the key, and `find -` searches by label, not in base64. " + others)
 	case leaked && found.Damaged == 0:
