@@ -1,7 +1,6 @@
-"""Calls a running local server with client.py, through a proxy that plays faults.
+"""Calls a running local server with client.py, with faults, and a server that is not ours.
 Standard input is the demo account's demo.json."""
 
-import http.server
 import json
 import os
 import pickle
@@ -14,7 +13,6 @@ import traceback
 import unittest
 import unittest.mock
 import urllib.error
-import urllib.request
 import uuid
 
 import client
@@ -22,54 +20,36 @@ from client import Client, GaveUp, Refused, send
 
 DEMO = json.load(sys.stdin)
 CREDENTIAL = {"provider": "openai", "key": "sk-example-0123456789abcdefAbCd"}
-ANSWER = b'{"error":{"code":500,"message":"Internal Server Error","metadata":{"request_id":"x"}}}'
-
-
-class Proxy(http.server.BaseHTTPRequestHandler):
-    """Plays the next fault: "lost" and "500" after the request had its effect, "cut" before.
-    Each status of the server is kept."""
-
-    faults, statuses, replayed = [], [], []
-
-    def do(self):
-        fault = self.faults.pop(0) if self.faults else None
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if fault == "cut":
-            return
-        headers = {name: value for name, value in self.headers.items() if name not in ("Host", "Content-Length", "Connection")}
-        status, answered, text = send(urllib.request.Request(DEMO["base_url"] + self.path, body or None, headers, method=self.command))
-        self.statuses.append(status)
-        self.replayed.append(answered.get("Idempotent-Replayed"))
-        if fault == "lost":
-            return
-        self.send_response(500 if fault == "500" else status)
-        if "Retry-After" in answered:
-            self.send_header("Retry-After", answered["Retry-After"])
-        self.end_headers()
-        self.wfile.write(ANSWER if fault == "500" else text)
-
-    do_GET = do_POST = do_DELETE = do
-
-    def log_message(self, *_):
-        pass
 
 
 class TestClient(unittest.TestCase):
+    """The real server answers."""
+
     def setUp(self):
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.slept = []
-        self.client = Client(f"http://127.0.0.1:{self.server.server_port}", DEMO["management_key"], self.slept.append)
-        Proxy.faults, Proxy.statuses, Proxy.replayed = [], [], []
-        self.addCleanup(self.server.server_close)
-        self.addCleanup(self.server.shutdown)
+        self.slept, self.faults, self.statuses, self.replayed = [], [], [], []
+        self.client = Client(DEMO["base_url"], DEMO["management_key"], self.slept.append)
+        patch = unittest.mock.patch.object(client, "send", self.send)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def send(self, request):
+        """Plays the next fault: "lost" and "500" after the request had its effect, "cut" before."""
+        fault = self.faults.pop(0) if self.faults else None
+        if fault == "cut":
+            raise ConnectionResetError
+        status, headers, text = send(request)
+        self.statuses.append(status)
+        self.replayed.append(headers.get("Idempotent-Replayed"))
+        if fault == "lost":
+            raise ConnectionResetError
+        return (500, {}, error(500)) if fault == "500" else (status, headers, text)
 
     def test_a_create_whose_fate_is_unknown_is_one_credential(self):
-        Proxy.faults = ["lost", "500", "cut"]
+        self.faults = ["lost", "500", "cut"]
         once = str(uuid.uuid4())
         created = self.client.create_byok_key(CREDENTIAL, once)
         self.assertEqual(created["label"], "sk-...AbCd")
-        self.assertEqual((Proxy.statuses, Proxy.replayed), ([201] * 3, [None, "true", "true"]))
+        self.assertEqual((self.statuses, self.replayed), ([201] * 3, [None, "true", "true"]))
         for pause, slept in zip((1, 2, 4), self.slept, strict=True):
             self.assertTrue(pause <= slept < pause + 1, self.slept)
         self.assertEqual(self.client.create_byok_key(CREDENTIAL, once), created)
@@ -78,14 +58,14 @@ class TestClient(unittest.TestCase):
         self.client.key = DEMO["api_key"]
         with self.assertRaises(Refused) as refused:
             self.client.get_sync_job(DEMO["sync_jobs"]["queued"])
-        self.assertEqual((refused.exception.metadata["reason"], Proxy.statuses), ("management_key_required", [401]))
+        self.assertEqual((refused.exception.metadata["reason"], self.statuses), ("management_key_required", [401]))
 
     def test_a_429_waits_for_retry_after(self):
         self.client.sleep = lambda seconds: (self.slept.append(seconds), time.sleep(seconds))
         while not self.slept:
             self.assertFalse(self.client.delete_file("file_unknown"))
-        self.assertIn(429, Proxy.statuses)
-        self.assertEqual(Proxy.statuses[-1], 404)
+        self.assertIn(429, self.statuses)
+        self.assertEqual(self.statuses[-1], 404)
         self.assertGreaterEqual(self.slept[0], 1)
 
 
