@@ -124,19 +124,15 @@ func (c confirmedWorkspace) ask(ctx context.Context, s *session, action, effect 
 }
 
 type removalView struct {
-	ID          ids.Workspace `json:"id"`
-	Credentials int           `json:"credentials_removed"`
-	Versions    int           `json:"file_versions_removed"`
-	Uploads     int           `json:"uploads_aborted"`
-	Keys        int           `json:"keys_removed"`
+	ID ids.Workspace `json:"id"`
+	acts.Removed
 }
 
 func (c oneWorkspace) show(s *session, removed acts.Removed, err error, sentence string) error {
 	if err != nil {
 		return err
 	}
-	view := removalView{c.ID, removed.Credentials, removed.Versions, removed.Uploads, removed.Keys}
-	return s.out.Say(view, sentence, c.ID, removed)
+	return s.out.Say(removalView{c.ID, removed}, sentence, c.ID, removed)
 }
 
 func (c workspacePurge) Run(ctx context.Context, s *session) error {

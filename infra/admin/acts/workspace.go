@@ -43,7 +43,12 @@ func (s *Stack) DeleteWorkspace(ctx context.Context, account ids.Account, id ids
 }
 
 // Removed counts what was removed of a workspace.
-type Removed struct{ Credentials, Versions, Uploads, Keys int }
+type Removed struct {
+	Credentials int `json:"credentials_removed"`
+	Versions    int `json:"file_versions_removed"`
+	Uploads     int `json:"uploads_aborted"`
+	Keys        int `json:"keys_removed"`
+}
 
 func (r Removed) String() string {
 	return fmt.Sprintf("%s, %s of files, %s in parts and %s", Count(r.Credentials, "credential"), Count(r.Versions, "version"), Count(r.Uploads, "upload"), Count(r.Keys, "key"))
