@@ -7,7 +7,7 @@ file evaluates the part of the grammar that the template uses; any other pattern
 """
 
 import collections
-import fnmatch
+import functools
 import json
 import operator
 import re
@@ -62,25 +62,14 @@ FIELDS = {name for line in FUNCTIONS.values() for name in line} | {
     before + name for folder, before in (("functions", ""), ("shared/api", ""), ("shared/calls", "error."))
     for path in (ROOT / folder).rglob("*.go") for name in re.findall(r'slog\.\w+\("(\w+)"', path.read_text())}
 
-COMPARE = {"=": fnmatch.fnmatchcase, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
-
 
 def matches(pattern: str, line: dict) -> bool:
     """Whether a line matches a pattern { term && term … }."""
-    inner = re.fullmatch(r"\{ (.*) \}", pattern)[1]
-    for term in inner.split(" && "):
-        if term == "($.stored IS TRUE)":
-            if line.get("stored") is not True:
-                return False
-            continue
-        path, compare, text, number = re.fullmatch(r'\(?\$\.([\w.]+) (=|[<>]=?) (?:"([^"]*)"|(\d+))\)?', term).groups()
-        value = line
-        for name in path.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
-        if number is not None:
-            if type(value) not in (int, float) or not (value == int(number) if compare == "=" else COMPARE[compare](value, int(number))):
-                return False
-        elif not isinstance(value, str) or not COMPARE[compare](value, text):
+    for term in re.fullmatch(r"\{ (.*) \}", pattern)[1].split(" && "):
+        path, compare, text, number = re.fullmatch(r'\(?\$\.([\w.]+) (?:(=|>=) (?:"([\w.]+)"|(\d+))|IS TRUE)\)?', term).groups()
+        value = functools.reduce(lambda found, name: found.get(name) if isinstance(found, dict) else None, path.split("."), line)
+        wanted = text or (int(number) if number else True)
+        if type(value) is not type(wanted) or not (value >= wanted if compare == ">=" else value == wanted):
             return False
     return True
 
