@@ -179,7 +179,7 @@ var parsers = sync.Pool{New: func() any { return newParser() }}
 
 // runWith executes a command line with a parser that may have read others.
 func runWith(ctx context.Context, a *app, args []string) int {
-	p := parsers.Get().(*parser) //nolint:errcheck // there are no others
+	p := parsers.Get().(*parser)
 	defer parsers.Put(p)
 	fresh(p)
 	return a.run(ctx, p, args)

@@ -93,7 +93,7 @@ func TestVersions(t *testing.T) {
 }
 
 // A transaction's token makes a repetition succeed without an effect, and another transaction
-// fail. A put replaces all attributes.
+// fail. A put replaces all attributes. A condition may name an attribute's type.
 func TestTokensAndPuts(t *testing.T) {
 	engines := kit.Start(t)
 	pk := string(ids.New[ids.Workspace]())
@@ -110,6 +110,16 @@ func TestTokensAndPuts(t *testing.T) {
 		rows.Put(t, kit.Row{"pk": kit.Text(pk), "c": kit.Text("x")})
 		if row := rows.Get(t, kit.Key(pk)); len(row) != 2 || row["c"] == nil {
 			t.Errorf("%s: a put leaves %v", name, row)
+		}
+		isNot := func(kind string) string {
+			_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
+				TableName: &rows.Table, Item: kit.Row{"pk": kit.Text(pk), "c": kit.Text("x")},
+				ConditionExpression: aws.String("NOT attribute_type(c, :kind)"), ExpressionAttributeValues: kit.Row{":kind": kit.Text(kind)},
+			})
+			return code(err)
+		}
+		if text, flag := isNot("S"), isNot("BOOL"); text != "ConditionalCheckFailedException" || flag != "" {
+			t.Errorf("%s: the type of a text: %q, %q", name, text, flag)
 		}
 	}
 }
