@@ -87,6 +87,7 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 	}{
 		{"account disable ACCOUNT", "UpdateItem", 2, "1 key changed, others not. Repeat the command"},
 		{"workspace delete WORKSPACE", "UpdateItem", 1, "some of its keys enabled. Repeat the command"},
+		{"workspace erase WORKSPACE", "Scan", 1, "1 upload in parts and 2 keys. Repeat the command"}, // it disables keys
 		{"workspace erase WORKSPACE", "DeleteObjects", 1, "1 credential, 0 versions of files, 0 uploads in parts and 2 keys. Repeat the command"},
 		{"workspace erase WORKSPACE", "TransactWriteItems", 2, "1 upload in parts and 1 key. Repeat the command"},
 	} {
