@@ -282,6 +282,8 @@ class Deployment(unittest.TestCase):
             for statement in document["Statement"]:
                 for action in actions([statement]):
                     self.assertRegex(action, r"^[\w-]+:(\w+|(Describe|Get|List)\w*\*\w*)$", statement["Sid"])
+                    service, operation = action.split(":")
+                    self.assertTrue(fnmatch.filter(KNOWN[service]["Actions"], operation.lower()), f"AWS has no action {action}")
                 self.assertEqual(statement["Effect"], "Allow")
             policy = json.dumps(document, separators=(",", ":"))
             for gap, length in LONGEST.items():

@@ -1,15 +1,11 @@
 // Reads {account, policies, calls} and prints the names of the calls that the policies deny. A
 // call is an action, an ARN and condition keys; deployer_test.py derives them from the template.
-// It fails if AWS does not know an action or a condition key of the policies.
 
-import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 
 import { allowed, leftToIam } from './simulate.mjs'
-import { problemsOfPolicy } from './vocabulary.mjs'
 
 const { account, policies, calls } = JSON.parse(readFileSync(0, 'utf8'))
-assert.deepEqual((await Promise.all(policies.map(problemsOfPolicy))).flat(), [])
 const statements = policies.flatMap((policy) => policy.Statement)
 const names = (action) => ({ Action }) => [Action].flat().some((one) => new RegExp(`^${one.replaceAll('*', '.*')}$`, 'i').test(action))
 

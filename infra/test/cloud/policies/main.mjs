@@ -8,7 +8,7 @@ import { forbidden, neighbours, unseen } from './calls.mjs'
 import { claims } from './claims.mjs'
 import { mutants } from './mutants.mjs'
 import { allowed, describe, everything, leftToIam, readCalls, requestOf, scopeOf } from './simulate.mjs'
-import { problemsOfCall, problemsOfPolicy } from './vocabulary.mjs'
+import { problemsOfCall } from './vocabulary.mjs'
 
 // Mutants that change no verdict, each with the reason why that is right.
 const reasons = [
@@ -114,7 +114,7 @@ function half(policy, effect) {
 
 /** Adds the problems as text, the number of mutants, and those that no call notices. */
 async function judge({ name, policies, calls, verdicts }) {
-  const problems = (await Promise.all([...policies.map(problemsOfPolicy), ...calls.map(problemsOfCall)])).flat()
+  const problems = (await Promise.all(calls.map(problemsOfCall))).flat()
   for (const call of calls) {
     for (const [by] of verdicts(call, policies).filter(([, verdict]) => verdict !== call.right)) {
       const why = call.why ?? (call.who ? 'a claim' : call.right ? 'recorded' : 'a neighbour of a recorded call')
