@@ -147,9 +147,13 @@ func TestADamagedRowIsNeitherAbsentNorChanged(t *testing.T) {
 			func() error { return f.registry.SetDefaultWorkspace(ctx, f.account, f.workspace) },
 			func() error { return f.registry.DeleteWorkspace(ctx, f.account, f.workspace) })
 	}
-	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Text("never"))
-	refuse("a workspace", find)
+	f.rows.Set(t, f.workspaceRow(), "v", kit.Number("1"))
+	for _, at := range []types.AttributeValue{kit.Text("never"), kit.Number("-62135596800")} { // Go's zero time would be live
+		f.rows.Set(t, f.workspaceRow(), "deleted_at", at)
+		refuse("a workspace", find)
+	}
 	f.rows.Set(t, f.workspaceRow(), "deleted_at", kit.Number("1"))
+	f.rows.Set(t, f.workspaceRow(), "v", kit.Number("2"))
 	refuse("a workspace of another version", find)
 	owner, _ := f.verify(f.newUnboundKey().Hash)
 	sound := f.rows.Get(t, f.accountRow())

@@ -1,6 +1,7 @@
 package byok_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,5 +79,21 @@ func TestPurgeRemovesEveryCredentialOfOneWorkspace(t *testing.T) {
 	}
 	if left, kept := f.stored(), other.stored(); len(left) != 0 || len(kept) != 1 {
 		t.Errorf("%d credentials left, %d of the other workspace; want 0 and 1", len(left), len(kept))
+	}
+}
+
+// An allow-list of API keys is replaced only as it was read: otherwise a removed key could return.
+func TestAnAllowListIsReplacedAsItWasRead(t *testing.T) {
+	f := newFixture(t)
+	d := f.newDraft()
+	d.AllowedAPIKeyHashes = []ids.KeyHash{"a"}
+	kit.Must(t, f.store.Create(t.Context(), d))
+	for _, c := range []struct {
+		hash ids.KeyHash
+		want error
+	}{{"b", nil}, {"b", nil}, {"c", byok.ErrChanged}} { // the second time changes nothing
+		if err := f.manager.SetAllowedKeys(t.Context(), d.Credential, []ids.KeyHash{c.hash}); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.hash, err, c.want)
+		}
 	}
 }

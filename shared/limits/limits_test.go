@@ -179,6 +179,9 @@ func TestADamagedItemIsAnError(t *testing.T) {
 		if d, err := f.newLimiter("test").Take(t.Context(), "a", mustRate(t, 60, 20)); !errors.Is(err, calls.ErrDamaged) {
 			t.Errorf("%T: %+v, %v", value, d, err)
 		}
+		if d, err := f.newLimiter("another").Take(t.Context(), "a", mustRate(t, 60, 20)); err != nil || !d.Allowed {
+			t.Errorf("in another limiter: %+v, %v", d, err)
+		}
 	}
 }
 
