@@ -82,7 +82,10 @@ FIRST = [r"\w+Key .* kms:(CreateKey|ScheduleKeyDeletion)", r"Api .* apigateway:P
 ADMINISTRATORS = [r".* (kms:PutKeyPolicy|s3:(Delete|Put)BucketPolicy|iam:DeleteRolePermissionsBoundary|logs:DeleteLogGroup|logs:(Delete|Put)ResourcePolicy)"]
 
 # No schema names these. Whether AWS asks for them was not tried.
-UNCALLED = {"iam:CreateServiceLinkedRole", "iam:SetDefaultPolicyVersion", "logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:UpdateLogDelivery"}
+UNCALLED = {"iam:SetDefaultPolicyVersion", "logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:UpdateLogDelivery"}
+
+# Services that make roles of their own, for a domain and for the firewall.
+LINKED = {"ops.apigateway.amazonaws.com", "wafv2.amazonaws.com"}
 
 # The condition keys without which an action would be a way to more rights, and values that must be refused.
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
@@ -91,6 +94,7 @@ GUARDED = {
     r"events:PutRule": ("events:source", [["aws.kms", "aws.signin"]]),
     r"iam:(AttachRolePolicy|CreateRole|De\w+RolePolicy|PutRole\w+)": ("iam:PermissionsBoundary", ["arn:aws:iam::aws:policy/AdministratorAccess"]),
     r"iam:(At|De)tachRolePolicy": ("iam:PolicyARN", [f"arn:aws:iam::aws:policy/{p}" for p in ("AdministratorAccess", "service-role/AmazonAPIGatewayPushToCloudWatchLogs")]),
+    r"iam:CreateServiceLinkedRole": ("iam:AWSServiceName", ["ecs.amazonaws.com"]),
     r"iam:PassRole": ("iam:PassedToService", ["apigateway.amazonaws.com", "ec2.amazonaws.com"]),
     r"kms:(CreateGrant|Decrypt|Encrypt|GenerateDataKey|RevokeGrant)": ("kms:ViaService", [f"ssm.{REGION}.amazonaws.com"]),
     r"route53:ChangeResourceRecordSets": ("route53:ChangeResourceRecordSetsNormalizedRecordNames", [["www.example.com"]]),
@@ -225,6 +229,8 @@ class Deployment(unittest.TestCase):
             self.assertEqual(set(excepted), {e for name in denied for e in why[name]}, f"{role}: an exception explains nothing")
             self.assertEqual("", "\n".join(name for name in made.keys() - denied if why[name] and not re.search(READS, name)), f"the {role}'s policies allow what nobody needs")
             if role != "verifier":
+                made |= {name: ["iam:CreateServiceLinkedRole", f"{ROLE}aws-service-role/{name}/x", {"iam:AWSServiceName": name}] for name in LINKED}
+                self.assertEqual(self.denied(role, made) & LINKED, set())
                 self.refuse_unguarded(role, made)
                 called = {action.lower() for action, *_ in made.values()}
                 self.assertEqual({a for a in actions(self.policies[role]) if not fnmatch.filter(called, a.lower())}, UNCALLED, f"{role}: no call needs these")
