@@ -59,11 +59,11 @@ func (f *fixture) newLimiter(name string) *limits.Limiter {
 	return limits.New(f.db, "control", name).At(func() time.Time { return time.Unix(0, f.now) })
 }
 
-// take returns the decision and how many calls it cost.
-func (f *fixture) take(l *limits.Limiter, caller string, rate limits.Rate) (limits.Decision, int) {
+// take returns the decision about caller "a" and how many calls it cost.
+func (f *fixture) take(l *limits.Limiter, rate limits.Rate) (limits.Decision, int) {
 	f.Helper()
 	f.calls = 0
-	d, err := l.Take(f.Context(), caller, rate)
+	d, err := l.Take(f.Context(), "a", rate)
 	kit.Must(f, err)
 	return d, f.calls
 }
@@ -139,7 +139,7 @@ func TestTakeIsGCRA(t *testing.T) {
 		take := func(instance int) int {
 			t.Helper()
 			now := f.now
-			got, calls := f.take(instances[instance], "a", rate)
+			got, calls := f.take(instances[instance], rate)
 			if diff := cmp.Diff(g.take(now), got); diff != "" { // after the limiter: a rival wrote before it did
 				t.Fatalf("%d a minute, burst %d (-GCRA +limiter):\n%s", r[0], r[1], diff)
 			}
@@ -189,13 +189,13 @@ func TestADamagedItemIsAnError(t *testing.T) {
 func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
 	f := newFixture(t)
 	l, rate := f.newLimiter("test"), mustRate(t, 60, 20)
-	f.take(f.newLimiter("test"), "a", rate)
+	f.take(f.newLimiter("test"), rate)
 	f.between = func() { f.expire() }
-	got, _ := f.take(l, "a", rate)
+	got, _ := f.take(l, rate)
 	if diff := cmp.Diff(limits.Decision{Burst: 20, Window: 20 * time.Second, RetryAfter: 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if d, _ := f.take(l, "a", rate); !d.Allowed || d.Remaining != 19 {
+	if d, _ := f.take(l, rate); !d.Allowed || d.Remaining != 19 {
 		t.Errorf("then %+v", d)
 	}
 }
