@@ -39,11 +39,16 @@ func TestResponses(t *testing.T) {
 		missing := idle("404", unnamed).Text()
 		putFile(w, file, "content")
 		for _, e := range []functest.Event{
-			deleteRequest(w.Stranger().Workspace, file), deleteRequest(other, file), unnamed.At("file_id", "file_a%2Fb"), unnamed.Asking("workspace_id", own, own),
+			deleteRequest(w.Stranger().Workspace, file), deleteRequest(other, file), deleteRequest(home.DeletedWorkspace(t), file), deleteRequest(ids.New[ids.Workspace](), file),
+			unnamed.At("file_id", "file_a%2Fb"), unnamed.At("file_id", "file_a."),
+			unnamed.Asking("workspace_id", ""), unnamed.Asking("workspace_id", own[1:]), unnamed.Asking("workspace_id", own, own),
 		} {
 			if got := idle("404", e).Text(); got != missing {
 				t.Errorf("it differs from a missing file's %s: %s", missing, got)
 			}
+		}
+		if w.File(file).Visible == 0 {
+			t.Error("one of them deleted it")
 		}
 		idle("200", unnamed)
 
@@ -53,52 +58,28 @@ func TestResponses(t *testing.T) {
 	})
 }
 
-// TestFiles deletes files in workspaces of every kind, as every kind of caller.
-func TestFiles(t *testing.T) {
+// TestBoundKeys deletes with keys that are bound to a workspace, and while a row is damaged.
+func TestBoundKeys(t *testing.T) {
 	cases.OnModel(t, "", 0, func(w *cases.World) {
 		ask := w.Asker(assemble)
-		home, t := w.Tenant, w.TB()
-		other, stranger := w.Tenant.NewWorkspace(w.TB()), w.Stranger()
-		removed := func(id ids.File, e functest.Event) {
-			putFile(w, id, "content")
-			if a := ask("200", e); a.Audit["file"] != string(id) || a.Audit["workspace"] != string(home.Workspace) || a.Audit["versions_removed"] != 1.0 {
-				t.Errorf("%s: %v", id, a.Audit)
-			}
-		}
-		kept := func(id ids.File, e functest.Event) {
-			putFile(w, id, "content")
-			ask("404", e)
-			if w.File(id).Visible == 0 {
-				t.Errorf("%q is deleted", id)
-			}
-		}
-		removed("file_a", deleteRequest("", "file_a"))
-		ask("404", deleteRequest("", "file_a"), `"aws_calls":5`)
-		kept("file_a.", deleteRequest("", "file_a."))
-		in := func(workspaces ...string) functest.Event {
-			return deleteRequest("", file).Asking("workspace_id", workspaces...)
-		}
-		own := string(home.Workspace)
-		removed(file, in(own))
-		removed(file, in(strings.ToUpper(own)))
-		removed(file, in(own).As(home.StandardKey(t, home.Workspace)))
-		removed(file, deleteRequest("", file).As(home.StandardKey(t, home.Workspace)))
-		removed(file, deleteRequest("", file).As(home.StandardKey(t, "")))
-		for _, named := range [][]string{{""}, {own, own}, {own[1:]}, {string(other)}, {string(stranger.Workspace)}, {string(home.DeletedWorkspace(t))}, {string(ids.New[ids.Workspace]())}} {
-			kept(file, in(named...))
-		}
-		kept(file, in(own).As(stranger.Management))
-		kept(file, deleteRequest("", file).As(stranger.Management))
-		kept(file, in(own).As(home.StandardKey(t, other)))
-		kept(file, deleteRequest("", file).As(home.StandardKey(t, other)))
-		row := kit.Key("workspace#"+own, "workspace")
-		w.Damaged(w.Outputs.Access, row, func() {
-			ask("500", in(own), "stored workspace "+own)
-			ask("404", in(own).As(stranger.Management), "stored workspace "+own)
-			ask("404", in(own).As(home.StandardKey(t, other)), "stored workspace "+own)
+		home, t, stranger := w.Tenant, w.TB(), w.Stranger()
+		own, elsewhere := string(home.Workspace), home.StandardKey(t, home.NewWorkspace(t))
+		unnamed := deleteRequest("", file)
+		named := unnamed.Asking("workspace_id", own)
+		putFile(w, file, "content")
+		ask("404", named.As(elsewhere))
+		ask("404", unnamed.As(elsewhere))
+		ask("404", named.As(stranger.Management))
+		w.Damaged(w.Outputs.Access, kit.Key("workspace#"+own, "workspace"), func() {
+			ask("500", named, "stored workspace "+own)
+			ask("404", named.As(stranger.Management), "stored workspace "+own)
+			ask("404", named.As(elsewhere), "stored workspace "+own)
 		})
-		account := kit.Key("account#"+string(home.ID), "account")
-		w.Damaged(w.Outputs.Access, account, func() { ask("500", deleteRequest("", file), "stored account "+string(home.ID)) })
+		w.Damaged(w.Outputs.Access, kit.Key("account#"+string(home.ID), "account"), func() { ask("500", unnamed, "stored account "+string(home.ID)) })
+		for _, e := range []functest.Event{named.Asking("workspace_id", strings.ToUpper(own)), named, unnamed} {
+			ask("200", e.As(home.StandardKey(t, home.Workspace)))
+			putFile(w, file, "content")
+		}
 	})
 }
 
