@@ -61,7 +61,7 @@ func checkBody(w *cases.World, body []byte) {
 	t, workspace := w.TB(), string(w.Tenant.Workspace)
 	body = bytes.ReplaceAll(body, []byte("HOME"), []byte(strings.ToUpper(workspace)))
 	act := w.Request("create", cases.Request{Assemble: assemble, Event: createRequest(nil).SendingBytes(body).As(w.Tenant.Management)})
-	got := w.Short(act, 0).Shown.(functest.Answer) //nolint:errcheck // a request shows it
+	got := w.Short(act, 0).Shown.(functest.Answer)
 	all, err := byok.ReadAll(t.Context(), w.DB, w.Outputs.Credentials, w.Tenant.ID, w.Tenant.Workspace)
 	kit.Must(t, err)
 	if got.Status != http.StatusCreated {
