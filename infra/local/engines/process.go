@@ -57,7 +57,7 @@ func (e *Engines) start(ctx context.Context, p engine) (string, error) {
 
 // run starts a process on a free port. Until Close it is started again if it ends.
 func (e *Engines) run(ctx context.Context, p engine) (string, error) {
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+	if err := p.makeFolder(); err != nil {
 		return "", fmt.Errorf("making the folder of %s: %w", p.name, err)
 	}
 	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
@@ -69,6 +69,18 @@ func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 	}
 	e.running.Go(func() { e.keep(running) })
 	return running.url(), nil
+}
+
+// makeFolder may be interrupted: whatever part of its database is there, ExtendDB completes.
+func (p engine) makeFolder() error {
+	_, isNew := os.Stat(p.dir)
+	if err := os.MkdirAll(p.dir, 0o700); err != nil || isNew == nil || p.begin == "" {
+		return err
+	}
+	if err := os.CopyFS(p.dir, os.DirFS(p.begin)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // keep starts an engine that ended unexpectedly, for instance by a kill -9, again on the
