@@ -35,11 +35,6 @@ export CGO_ENABLED := 0
 GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc,lambda -ldflags '-s -w'
 GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
 
-# The race detector compiles every package a second time, and needs cgo and a C compiler.
-# The cases run in one thread and virtual time: it would only slow them down. `make lint`
-# vets.
-GO_TEST := $(if $(RACE),CGO_ENABLED=1 go test -race -skip '$(or $(SKIP),TestCases)',go test $(if $(SKIP),-skip '$(SKIP)'))
-
 ##@ Local edition:
 
 .PHONY: help
@@ -96,11 +91,14 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 
 ##@ Proof:
 
+# The race detector compiles every package a second time, and needs cgo and a C compiler.
+# The cases run in one thread and virtual time: it would only slow them down. `make lint`
+# vets.
 .PHONY: test
 test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector)
 	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
 	@SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
-		$(GO_TEST) -vet=off -p 6 -shuffle=on -count=1 -timeout 40m ./...
+		$(if $(RACE),CGO_ENABLED=1 SKIP='$(or $(SKIP),TestCases)') infra/test/run $(if $(RACE),-race)
 	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }
 	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
