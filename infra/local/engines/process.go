@@ -71,16 +71,19 @@ func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 	return running.url(), nil
 }
 
-// makeFolder may be interrupted: whatever part of its database is there, ExtendDB completes.
+// makeFolder makes the folder of an engine, whole: a kill may come before the rename.
 func (p engine) makeFolder() error {
-	_, isNew := os.Stat(p.dir)
-	if err := os.MkdirAll(p.dir, 0o700); err != nil || isNew == nil || p.begin == "" {
+	if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.CopyFS(p.dir, os.DirFS(p.begin)); !errors.Is(err, os.ErrNotExist) {
+	part := p.dir + ".part"
+	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o700)); err != nil {
 		return err
 	}
-	return nil
+	if err := os.CopyFS(part, os.DirFS(p.begin)); p.begin != "" && err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Rename(part, p.dir)
 }
 
 // keep starts an engine that ended unexpectedly, for instance by a kill -9, again on the
