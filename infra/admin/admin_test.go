@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,10 +55,10 @@ func newFixture(t *testing.T) *fixture {
 	at := awsclients.Engines{DynamoDB: "http://dynamodb.model", S3: "http://s3.model", KMS: "http://kms.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret"}
 	engines := kit.Engines{Config: at.Config(), Tables: tables, KeyARN: modelKeys[0]}
 	engines.Config.Retryer = calls.Retryer
-	engines.Config.HTTPClient = &modelled{world: awsmodel.New(awsmodel.Config{
+	engines.Config.HTTPClient = awsmodel.New(awsmodel.Config{
 		Tables: []string{tables.Access, tables.Credentials, tables.SyncJobs, tables.Control, restoredTable},
 		Bucket: "files", Versioning: "Enabled", Keys: modelKeys[:],
-	})}
+	})
 	return fixtureOn(t, engines, "files")
 }
 
@@ -94,31 +93,6 @@ func fixtureOn(t *testing.T, engines kit.Engines, bucket string) *fixture {
 	d.account, d.workspace = made.ID, ids.Workspace(made.Workspace)
 	d.write("demo.json", map[string]any{"account_id": made.ID}) // the default of --account
 	return d
-}
-
-// modelled is an HTTP client of a model of AWS.
-type modelled struct {
-	mu    sync.Mutex
-	world *awsmodel.World
-}
-
-// Do implements aws.HTTPClient.
-func (m *modelled) Do(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	response := m.world.Do(r, body)
-	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	return response, nil
 }
 
 func (d *fixture) write(name string, content any) {

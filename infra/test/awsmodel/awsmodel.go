@@ -27,6 +27,8 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync"
+	"time"
 
 	"signalbox.dev/infra/local/kms"
 )
@@ -44,9 +46,10 @@ type Config struct {
 	Keys []string
 }
 
-// World is the state of an AWS account: tables, a bucket and keys. It is not for
-// concurrent use. Its clock is time.Now, and its ids come from crypto/rand.
+// World is the state of an AWS account: tables, a bucket and keys. Only Do is for concurrent use.
+// Its clock is time.Now, and its ids come from crypto/rand.
 type World struct {
+	mu     sync.Mutex
 	tables map[string]table
 	tokens map[string][]map[string]input // tokens of the applied transactions
 	bucket bucket
@@ -68,13 +71,12 @@ func New(c Config) *World {
 // Clone returns a World with the same items and objects. A change of one does not change the
 // other.
 func (w *World) Clone() *World {
-	c := *w
-	c.tables, c.tokens = map[string]table{}, maps.Clone(w.tokens)
+	c := &World{tables: map[string]table{}, tokens: maps.Clone(w.tokens), bucket: w.bucket, kms: w.kms}
 	for name, t := range w.tables {
 		c.tables[name] = maps.Clone(t)
 	}
 	c.bucket.versions, c.bucket.numbers, c.bucket.uploads = maps.Clone(w.bucket.versions), maps.Clone(w.bucket.numbers), maps.Clone(w.bucket.uploads)
-	return &c
+	return c
 }
 
 // Changes describes each item and object, in JSON, that an earlier clone lacks or has otherwise,
@@ -183,8 +185,27 @@ func read(r *http.Request, body []byte) (c call, err error) {
 	return c, checkValues(body)
 }
 
-// Do applies one request of the SDK and returns the response. body is the whole body.
-func (w *World) Do(r *http.Request, body []byte) *http.Response {
+// Do implements aws.HTTPClient.
+func (w *World) Do(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("reading a request: %w", err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	response := w.answer(r, body)
+	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
+	return response, nil
+}
+
+// answer applies one request of the SDK.
+func (w *World) answer(r *http.Request, body []byte) *http.Response {
 	c, err := read(r, body)
 	var out any
 	switch {

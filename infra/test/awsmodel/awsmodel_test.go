@@ -2,8 +2,6 @@ package awsmodel_test
 
 import (
 	"errors"
-	"io"
-	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -25,24 +23,9 @@ import (
 // the engines too. These tests hold what no case meets. Each says what AWS documents; sides are
 // the model and, where it agrees with AWS, the engine.
 
-// client sends requests to a model.
-type client struct{ *awsmodel.World }
-
-// Do implements aws.HTTPClient.
-func (c client) Do(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, err
-		}
-	}
-	return c.World.Do(r, body), nil
-}
-
 func model(versioning string) aws.Config {
 	w := awsmodel.New(awsmodel.Config{Tables: []string{"control"}, Bucket: "files", Versioning: versioning})
-	return aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: client{w}}
+	return aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: w}
 }
 
 func code(err error) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -56,7 +55,6 @@ type World struct {
 	setup    *setup
 	model    *awsmodel.World // nil on engines
 	prepared prepared        // the last one
-	applying sync.Mutex      // guards the model
 
 	mu       sync.Mutex
 	skipped  time.Duration // by pauses on engines
@@ -190,18 +188,7 @@ func (w *World) apply(r *http.Request) (*http.Response, error) {
 	if err := calls.Wait(r.Context(), time.Millisecond); err != nil {
 		return nil, err
 	}
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, fmt.Errorf("reading a request: %w", err)
-		}
-	}
-	w.applying.Lock()
-	defer w.applying.Unlock()
-	response := w.model.Do(r, body)
-	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
-	return response, nil
+	return w.model.Do(r)
 }
 
 // shared are what the verdicts on engines share: a pool of connections, the buckets, a table and
