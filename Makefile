@@ -23,17 +23,15 @@ export GOFLAGS := $(filter-out $(DEFAULTS),$(shell go env GOFLAGS 2>/dev/null)) 
 export GOWORK := off
 unexport CDPATH GOARCH GOOS
 
-# The toolchain and tests take more memory for less time. Results are the same.
-export GOGC ?= 400
-
 # Without cgo the binaries are static. Functions, tools, tests and linters share the
 # compiled packages.
 export CGO_ENABLED := 0
 
 # SAM's builds and the local ones use one command: stripped, reproducible, without the
-# RPC mode that Lambda no longer uses. The tag lambda leaves out operator*.go.
-GO_BUILD := go build -trimpath -buildvcs=false -tags lambda.norpc,lambda -ldflags '-s -w'
-GO_TOOL := go build -trimpath -buildvcs=false -ldflags '-s -w'
+# RPC mode that Lambda no longer uses. The tag lambda leaves out operator*.go. With GOGC the
+# compiler takes more memory for less time; the result is the same.
+GO_BUILD := GOGC=400 go build -trimpath -buildvcs=false -tags lambda.norpc,lambda -ldflags '-s -w'
+GO_TOOL := GOGC=400 go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 ##@ Local edition:
 

@@ -77,10 +77,12 @@ func (p engine) makeFolder() error {
 		return err
 	}
 	part := p.dir + ".part"
-	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o700)); err != nil {
-		return err
+	empty := func() error { return errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o700)) }
+	err := empty()
+	if err == nil && os.CopyFS(part, os.DirFS(p.begin)) != nil { // the copy only saves time
+		err = empty()
 	}
-	if err := os.CopyFS(part, os.DirFS(p.begin)); p.begin != "" && err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return err
 	}
 	return os.Rename(part, p.dir)
