@@ -37,23 +37,6 @@ func TestDynoxideInPlaceOfExtendDB(t *testing.T) {
 	}
 }
 
-// A new folder has the files that it begins with, and no rest of an interrupted copy. A used one
-// is left as it is.
-func TestAFolderBegins(t *testing.T) {
-	dir := t.TempDir()
-	p := engine{dir: filepath.Join(dir, "engine"), begin: filepath.Join(dir, "begin")}
-	kit.Must(t, errors.Join(os.MkdirAll(p.dir+".part/rest", 0o700), os.Mkdir(p.begin, 0o700)))
-	kit.Must(t, os.WriteFile(filepath.Join(p.begin, "data"), []byte("first"), 0o600))
-	for _, content := range []string{"first", "used"} {
-		kit.Must(t, p.makeFolder())
-		files, _ := os.ReadDir(p.dir)
-		if text, err := os.ReadFile(filepath.Join(p.dir, "data")); err != nil || string(text) != content || len(files) != 1 {
-			t.Errorf("%d files, %q, %v, want %q", len(files), text, err, content)
-		}
-		kit.Must(t, os.WriteFile(filepath.Join(p.dir, "data"), []byte("used"), 0o600))
-	}
-}
-
 // If the caller is gone, the engine still gets the whole request and finishes it:
 // otherwise ExtendDB would keep its database locked.
 func TestTheEngineFinishesARequest(t *testing.T) {

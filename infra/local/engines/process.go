@@ -57,7 +57,7 @@ func (e *Engines) start(ctx context.Context, p engine) (string, error) {
 
 // run starts a process on a free port. Until Close it is started again if it ends.
 func (e *Engines) run(ctx context.Context, p engine) (string, error) {
-	if err := p.makeFolder(); err != nil {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the folder of %s: %w", p.name, err)
 	}
 	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
@@ -69,23 +69,6 @@ func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 	}
 	e.running.Go(func() { e.keep(running) })
 	return running.url(), nil
-}
-
-// makeFolder makes the folder of an engine, whole: a kill may come before the rename.
-func (p engine) makeFolder() error {
-	if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	part := p.dir + ".part"
-	empty := func() error { return errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o700)) }
-	err := empty()
-	if err == nil && os.CopyFS(part, os.DirFS(p.begin)) != nil { // the copy only saves time
-		err = empty()
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(part, p.dir)
 }
 
 // keep starts an engine that ended unexpectedly, for instance by a kill -9, again on the

@@ -25,9 +25,8 @@ type engine struct {
 	// isExtendDB is set if it needs the proxy of front.go.
 	isExtendDB bool
 
-	// dir is the folder of a process; its output goes to a file there. A new one gets the files
-	// of the folder begin, if there is such a folder.
-	dir, begin string
+	// dir is the folder of a process; its output goes to a file there.
+	dir string
 	// health is a path that the process answers, with any status, once it is ready.
 	health string
 	// command listens on the port. It ends with the context.
@@ -95,8 +94,7 @@ func (c Config) extendDB() (engine, error) {
 		return engine{}, fmt.Errorf("%w. If there is none for this platform, that says what works", err)
 	}
 	dir := filepath.Join(c.Dir, extendDB)
-	begin := filepath.Join(c.Root, "infra", "local", "node_modules", "."+extendDB)
-	return engine{name: extendDB, dir: dir, begin: begin, isExtendDB: true, command: func(ctx context.Context, port string) *exec.Cmd {
+	return engine{name: extendDB, dir: dir, isExtendDB: true, command: func(ctx context.Context, port string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
 		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"}
 		cmd.Dir = dir // ExtendDB keeps its database here
