@@ -27,7 +27,6 @@ package cases
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"runtime"
@@ -250,11 +249,6 @@ type seen struct {
 	met      bool // the disturbance has happened
 }
 
-var first = flag.Bool("first", false, "end after the first verdict that fails by more than its calls")
-
-// said is whether a verdict of this test binary failed so.
-var said bool
-
 // Suite plays the cases of a package.
 type Suite struct {
 	Cases    []Case
@@ -267,17 +261,11 @@ func (s Suite) Play(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a verdict makes much garbage and keeps no memory
 	tried := map[string]bool{}
 	for _, c := range s.Cases {
-		if *first && said {
-			return
-		}
 		t.Run(c.Name, func(t *testing.T) {
 			(&player{t: t, Case: c, tried: tried, besidePlans: map[string]plan{}, setup: &setup{c.Versioning, 0, map[int]prepared{}}}).play()
 		})
 	}
 	for _, o := range s.Overlaps {
-		if *first && said {
-			return
-		}
 		t.Run(o.Name, func(t *testing.T) { o.play(t, *night/time.Duration(len(s.Overlaps))) })
 	}
 }
@@ -294,7 +282,6 @@ type player struct {
 	verdicts    int
 	unmet       int
 	failures    int
-	said        bool // by more than its calls
 	besidePlans map[string]plan
 }
 
@@ -303,7 +290,7 @@ func (p *player) play() {
 	p.judge(verdict{isReal: *engines != "", name: "without a fault"})
 	for _, v := range p.all() {
 		v.isReal = *engines == "all" || *engines == "main" && (v.fault == nil || v.beside != "" || v.isReal)
-		if p.failures >= 3 && p.said || p.said && *first {
+		if p.failures >= 3 {
 			return
 		}
 		p.judge(v)
@@ -343,9 +330,6 @@ func (p *player) judge(v verdict) {
 	}
 	if len(got.problems) > 0 {
 		p.failures++
-		if slices.ContainsFunc(got.problems, func(problem string) bool { return !strings.HasPrefix(problem, "calls: ") }) {
-			p.said, said = true, true
-		}
 		p.t.Errorf("%s:\n  %s", v.name, strings.Join(got.problems, "\n  "))
 	}
 }
