@@ -96,7 +96,7 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector)
 	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
 	@SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
-		$(if $(RACE),CGO_ENABLED=1 SKIP='$(or $(SKIP),TestCases)') infra/test/run $(if $(RACE),-race)
+		$(if $(RACE),CGO_ENABLED=1 SKIP_TESTS='$(or $(SKIP_TESTS),TestCases)') infra/test/run $(if $(RACE),-race)
 	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }
 	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
