@@ -42,8 +42,7 @@ const (
 	keyHeader       = "X-Signalbox-Key" // the first characters of the API key's hash
 	nthHeader       = "X-Signalbox-Attempt"
 	reasonHeader    = "X-Signalbox-Reason"
-	callHeader      = "X-Signalbox-Call"   // the path, which Envoy's routes have checked
-	codingHeader    = "X-Signalbox-Coding" // the content coding that the client sent
+	callHeader      = "X-Signalbox-Call" // the path, which Envoy's routes have checked
 	// Envoy's.
 	partialHeader   = "X-Envoy-Auth-Partial-Body" // its buffer did not hold the whole body
 	attemptHeader   = "X-Envoy-Attempt-Count"
@@ -75,9 +74,12 @@ var messages = map[int]string{
 	http.StatusServiceUnavailable:    "Stored credentials are unavailable",
 }
 
-// howToSend is the message of a missing API key. Anthropic's SDKs send api_key in another
-// header.
-const howToSend = "Missing Authentication header: send the Signalbox API key as Authorization: Bearer (auth_token in Anthropic's SDKs, not api_key)"
+// howToSend has the messages for reasons that a client's settings can help. Anthropic's SDKs
+// send api_key in another header.
+var howToSend = map[string]string{
+	"missing":          "Missing Authentication header: send the Signalbox API key as Authorization: Bearer (auth_token in Anthropic's SDKs, not api_key)",
+	"content_encoding": "Invalid request parameters: send the body uncompressed",
+}
 
 // authorizer finds who calls, plans requests and opens keys.
 type authorizer struct {
@@ -221,12 +223,8 @@ func (a *authorizer) refuse(w http.ResponseWriter, status int, reason string) {
 	} else {
 		w.WriteHeader(status)
 	}
-	message := messages[status]
-	if reason == string(auth.Missing) {
-		message = howToSend
-	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{ // the connection may be gone
-		"code": status, "message": message, "metadata": map[string]any{"reason": reason},
+		"code": status, "message": cmp.Or(howToSend[reason], messages[status]), "metadata": map[string]any{"reason": reason},
 	}})
 }
 
@@ -448,7 +446,7 @@ func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (request 
 		return request, false, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded): // the router had the whole body
 		return request, false, &refusal{http.StatusServiceUnavailable, "slow_body", err}
-	case err != nil && r.Header.Get(codingHeader) != "":
+	case r.Header.Get("Content-Encoding") != "":
 		return request, false, &refusal{http.StatusBadRequest, "content_encoding", nil}
 	case err != nil:
 		return request, false, &refusal{http.StatusBadRequest, "malformed_body", nil}

@@ -308,6 +308,7 @@ func TestRefusals(t *testing.T) {
 		"a closed provider":           {`{"model":"m"}`, unbound, 403, "no_step"},
 		"an unknown model":            {`{"model":"unknown"}`, unbound, 404, "unknown_model"},
 		"no body":                     {``, unbound, 400, "malformed_body"},
+		"a coded body":                {model, append(bearer(f.token), "Content-Encoding", "gzip"), 400, "content_encoding"},
 		"too large a body":            {`{"model":"n","x":"` + strings.Repeat("x", 1000) + `"}`, unbound, 413, "body_too_large"},
 		"a part of a body":            {`{"model":"n",`, append(bearer(f.token), "X-Envoy-Auth-Partial-Body", "true"), 413, "body_too_large"},
 		"a whole body":                {model, append(bearer(f.token), userHeader, "u", "X-Envoy-Auth-Partial-Body", "false"), 200, ""},
