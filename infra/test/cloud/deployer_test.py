@@ -434,7 +434,7 @@ class Pipeline(unittest.TestCase):
     def test_the_deployment(self):
         """One at a time in an environment, under the service role, and not cut short."""
         self.assertEqual(self.workflow["concurrency"], {"group": "deploy-${{ inputs.environment }}", "cancel-in-progress": False})
-        self.assertEqual(self.workflow["env"]["CONFIG_ENV"], "${{ inputs.environment == 'dev' && 'default' || inputs.environment }}")
+        self.assertEqual(self.workflow["env"]["CONFIG_ENV"], "${{ inputs.environment }}")
         (step,) = [s for s in self.jobs["deploy"]["steps"] if "sam deploy" in s.get("run", "")]
         self.assertEqual(step["run"], 'sam deploy --config-env "$CONFIG_ENV" --no-confirm-changeset --role-arn "$SERVICE_ROLE"')
         self.assertEqual(step["env"]["SERVICE_ROLE"], "${{ vars.AWS_SERVICE_ROLE_ARN }}")
@@ -449,7 +449,7 @@ class Pipeline(unittest.TestCase):
         (step,) = [s for s in self.jobs["commit"]["steps"] if s.get("id") == "stack"]
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "samconfig.toml").write_text((SOURCE.parent / "samconfig.toml").read_text().replace("signalbox-", "another-"))
-            for environment in ("default", "staging", "prod"):
+            for environment in self.workflow[True]["workflow_dispatch"]["inputs"]["environment"]["options"]:
                 subprocess.run(["bash", "-euc", step["run"]], cwd=folder, check=True, env=os.environ | {"CONFIG_ENV": environment, "GITHUB_OUTPUT": "out"})
             self.assertEqual(pathlib.Path(folder, "out").read_text().split(), ["stack=another-dev", "stack=another-staging", "stack=another-prod"])
         (verify,) = [s for s in self.jobs["verify"]["steps"] if "make verify" in s.get("run", "")]
