@@ -38,14 +38,14 @@ const (
 	of      = "openai"
 )
 
-// situation is a World with what its judge must know.
+// situation is an environment with what its judge must know.
 type situation struct {
-	*cases.World
+	*cases.Environment
 
 	filled  map[ids.Credential]bool // rows that no request made
 	removed map[ids.Credential]bool // by the operator
 	changed map[ids.Credential]bool // by the operator
-	earlier []cases.Done
+	earlier []cases.Outcome
 	bound   int // of the workspace; 0 means the default
 	purged  bool
 
@@ -63,8 +63,8 @@ func (s *situation) body(change map[string]any) map[string]any {
 	return body
 }
 
-// creates makes the act of a request with these changed members.
-func (s *situation) creates(name string, change map[string]any, edit ...func(functest.Event) functest.Event) cases.Act {
+// creates makes the operation of a request with these changed members.
+func (s *situation) creates(name string, change map[string]any, edit ...func(functest.Event) functest.Event) cases.Operation {
 	e := createRequest(s.body(change)).As(s.Tenant.Management)
 	if s.bound > 0 {
 		e.Stage["credentialsPerWorkspace"] = strconv.Itoa(s.bound)
@@ -84,14 +84,14 @@ func asKey(token string) func(functest.Event) functest.Event {
 
 // created makes a credential before all others.
 func (s *situation) created(edit ...func(functest.Event) functest.Event) ids.Credential {
-	r := cases.Prepared(s.World, func() cases.Result { return s.Short(s.creates("earlier", nil, edit...), 0) })
-	s.earlier = append(s.earlier, cases.Done{Act: "earlier", Result: r})
-	return ids.Credential(fmt.Sprint(shownBy(s.World, r)["id"]))
+	r := cases.Prepared(s.Environment, func() cases.Result { return s.Short(s.creates("earlier", nil, edit...), 0) })
+	s.earlier = append(s.earlier, cases.Outcome{Operation: "earlier", Result: r})
+	return ids.Credential(fmt.Sprint(shownBy(s.Environment, r)["id"]))
 }
 
 // shownBy is the credential that a 201 shows.
-func shownBy(w *cases.World, r cases.Result) map[string]any {
-	return cases.Body[struct{ Data map[string]any }](w, r).Data
+func shownBy(env *cases.Environment, r cases.Result) map[string]any {
+	return cases.Body[struct{ Data map[string]any }](env, r).Data
 }
 
 // most is how many credentials a workspace holds that is filled.
@@ -102,7 +102,7 @@ const most = 5
 func (s *situation) fill(stored, deleted int) {
 	s.bound = most
 	first := s.created()
-	s.filled = cases.Prepared(s.World, func() map[ids.Credential]bool { return s.fillBeside(first, stored, deleted) })
+	s.filled = cases.Prepared(s.Environment, func() map[ids.Credential]bool { return s.fillBeside(first, stored, deleted) })
 }
 
 // fillBeside copies a credential.
@@ -136,13 +136,13 @@ func (s *situation) expire() {
 }
 
 // judge compares what is stored with the results.
-func (s *situation) judge(done []cases.Done) {
+func (s *situation) judge(outcomes []cases.Outcome) {
 	stored, err := byok.ReadAll(s.TB().Context(), s.DB, s.Outputs.Credentials, s.Tenant.ID, s.Tenant.Workspace)
 	if err != nil {
 		s.Broken("stored", "the credentials cannot be read: %v", err)
 		return
 	}
-	answered, uncertain := s.answers(append(slices.Clone(s.earlier), done...))
+	answered, uncertain := s.answers(append(slices.Clone(s.earlier), outcomes...))
 	positions, unanswered := map[int64]bool{}, 0
 	for _, c := range stored {
 		if positions[c.SortOrder] {
@@ -180,18 +180,18 @@ func (s *situation) judge(done []cases.Done) {
 
 // answers are the credentials that the 201s show, and how many more may be stored: by requests
 // that failed.
-func (s *situation) answers(done []cases.Done) (answered map[ids.Credential]map[string]any, uncertain int) {
+func (s *situation) answers(outcomes []cases.Outcome) (answered map[ids.Credential]map[string]any, uncertain int) {
 	answered = map[ids.Credential]map[string]any{}
 	var failed, replayed int
-	slices.SortStableFunc(done, func(a, b cases.Done) int { return len(a.Result.Text) - len(b.Result.Text) }) // replays last
-	for _, d := range done {
-		answer, isRequest := d.Result.Shown.(functest.Answer)
+	slices.SortStableFunc(outcomes, func(a, b cases.Outcome) int { return len(a.Result.Text) - len(b.Result.Text) }) // replays last
+	for _, o := range outcomes {
+		answer, isRequest := o.Result.Shown.(functest.Answer)
 		if !isRequest {
 			continue
 		}
 		switch answer.Status {
 		case http.StatusCreated:
-			made := shownBy(s.World, d.Result)
+			made := shownBy(s.Environment, o.Result)
 			id := ids.Credential(fmt.Sprint(made["id"]))
 			if answer.Audit["credential"] != made["id"] || answer.Audit["workspace"] != made["workspace_id"] {
 				s.Broken("line", "the audit line %v names another credential than the answer", answer.Audit)
@@ -217,26 +217,26 @@ func (s *situation) answers(done []cases.Done) (answered map[ids.Credential]map[
 	return answered, failed
 }
 
-// in makes a case: set makes the act and those beside it.
-func in(name string, set func(*situation) (cases.Act, []cases.Beside)) cases.Case {
-	return cases.Case{Name: name, Set: func(w *cases.World) cases.Play {
-		s := newSituation(w)
-		a, beside := set(s)
-		return cases.Play{Act: a, Beside: beside, Judge: s.judge}
+// in makes a case: set makes the operation and those that run at the same time.
+func in(name string, set func(*situation) (cases.Operation, []cases.Concurrent)) cases.Case {
+	return cases.Case{Name: name, SetUp: func(env *cases.Environment) cases.Scenario {
+		s := newSituation(env)
+		op, concurrent := set(s)
+		return cases.Scenario{Operation: op, Concurrent: concurrent, Judge: s.judge}
 	}}
 }
 
-func newSituation(w *cases.World) *situation {
-	return &situation{World: w, filled: map[ids.Credential]bool{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}}
+func newSituation(env *cases.Environment) *situation {
+	return &situation{Environment: env, filled: map[ids.Credential]bool{}, removed: map[ids.Credential]bool{}, changed: map[ids.Credential]bool{}}
 }
 
 // alone are the cases of a single request, with every fault.
 func aloneCases() []cases.Case {
-	one := func(name, want string, rounds int, calls, spare []string, set func(*situation) cases.Act) cases.Case {
-		return in(name, func(s *situation) (cases.Act, []cases.Beside) {
-			a := set(s)
-			a.Want, a.Calls, a.Rounds, a.Spare = want, calls, rounds, spare
-			return a, nil
+	one := func(name, want string, rounds int, calls, optional []string, set func(*situation) cases.Operation) cases.Case {
+		return in(name, func(s *situation) (cases.Operation, []cases.Concurrent) {
+			op := set(s)
+			op.Want, op.Calls, op.Rounds, op.OptionalCalls = want, calls, rounds, optional
+			return op, nil
 		})
 	}
 	unnamed := map[string]any{"workspace_id": nil}
@@ -247,101 +247,101 @@ func aloneCases() []cases.Case {
 	hash := func(token string) string { return string(auth.HashKey(token)) }
 	full := "400 /workspace_id"
 	return []cases.Case{
-		one("default workspace", "201", 4, []string{key, account, position, dataKey, put}, nil, func(s *situation) cases.Act { return s.creates("create", unnamed) }),
-		one("named workspace", "201", 3, []string{key, position, dataKey, put}, nil, func(s *situation) cases.Act { return s.creates("create", nil) }),
-		one("everything", "201", 3, []string{key, idem, position, dataKey, hashes, both}, nil, func(s *situation) cases.Act {
+		one("default workspace", "201", 4, []string{key, account, position, dataKey, put}, nil, func(s *situation) cases.Operation { return s.creates("create", unnamed) }),
+		one("named workspace", "201", 3, []string{key, position, dataKey, put}, nil, func(s *situation) cases.Operation { return s.creates("create", nil) }),
+		one("everything", "201", 3, []string{key, idem, position, dataKey, hashes, both}, nil, func(s *situation) cases.Operation {
 			own, t := hash(s.Tenant.Management), s.TB()
 			others := []string{s.Tenant.StandardKey(t, s.Tenant.Workspace), s.Tenant.DisabledKey(t), s.Tenant.ExpiredKey(t)}
 			return s.creates("create", listing(own, hash(others[0]), hash(others[1]), hash(others[2]), own), once)
 		}),
-		one("replay", "201 replayed", 1, []string{key, idem}, nil, func(s *situation) cases.Act {
+		one("replay", "201 replayed", 1, []string{key, idem}, nil, func(s *situation) cases.Operation {
 			s.created(once)
 			return s.creates("create", nil, once)
 		}),
-		one("replay without a workspace", "201 replayed", 1, []string{key, idem}, nil, func(s *situation) cases.Act {
+		one("replay without a workspace", "201 replayed", 1, []string{key, idem}, nil, func(s *situation) cases.Operation {
 			s.created(once)
 			s.Tenant.DeleteWorkspace(s.TB(), s.Tenant.Workspace)
 			return s.creates("create", nil, once)
 		}),
-		one("record expired", "201", 3, []string{key, idem, position, dataKey, both}, nil, func(s *situation) cases.Act {
+		one("record expired", "201", 3, []string{key, idem, position, dataKey, both}, nil, func(s *situation) cases.Operation {
 			s.created(once)
 			s.expire()
 			return s.creates("create", nil, once)
 		}),
-		one("another request", "400", 1, []string{key, idem}, nil, func(s *situation) cases.Act {
+		one("another request", "400", 1, []string{key, idem}, nil, func(s *situation) cases.Operation {
 			s.created(once)
 			return s.creates("create", map[string]any{"disabled": true}, once)
 		}),
-		one("room after many deletions", "201", 4, []string{key, position, count, dataKey, put}, nil, func(s *situation) cases.Act {
+		one("room after many deletions", "201", 4, []string{key, position, count, dataKey, put}, nil, func(s *situation) cases.Operation {
 			s.fill(most-2, 4)
 			return s.creates("create", nil)
 		}),
-		one("full workspace", full, 3, []string{key, position, count, dataKey}, []string{dataKey}, func(s *situation) cases.Act {
+		one("full workspace", full, 3, []string{key, position, count, dataKey}, []string{dataKey}, func(s *situation) cases.Operation {
 			s.fill(most, 0)
 			return s.creates("create", nil)
 		}),
-		one("full workspace, idempotency key", full, 4, []string{key, idem, position, count, dataKey, idem}, []string{dataKey}, func(s *situation) cases.Act {
+		one("full workspace, idempotency key", full, 4, []string{key, idem, position, count, dataKey, idem}, []string{dataKey}, func(s *situation) cases.Operation {
 			s.fill(most, 0)
 			return s.creates("create", nil, once)
 		}),
-		one("unknown member", "400  /key", 1, []string{key}, nil, func(s *situation) cases.Act {
+		one("unknown member", "400  /key", 1, []string{key}, nil, func(s *situation) cases.Operation {
 			return s.creates("create", map[string]any{kit.Marker + "models": "x", "key": 7})
 		}),
-		one("unknown API key in the list", "400 /allowed_api_key_hashes/1", 3, []string{key, account, position, dataKey, hashes}, []string{position, dataKey}, func(s *situation) cases.Act {
+		one("unknown API key in the list", "400 /allowed_api_key_hashes/1", 3, []string{key, account, position, dataKey, hashes}, []string{position, dataKey}, func(s *situation) cases.Operation {
 			return s.creates("create", unnamedListing(hash(s.Tenant.Management), hash("nobody's")))
 		}),
-		one("another account's API key in the list", "400 /allowed_api_key_hashes/0", 3, []string{key, account, position, dataKey, hashes}, []string{position, dataKey}, func(s *situation) cases.Act {
+		one("another account's API key in the list", "400 /allowed_api_key_hashes/0", 3, []string{key, account, position, dataKey, hashes}, []string{position, dataKey}, func(s *situation) cases.Operation {
 			return s.creates("create", unnamedListing(hash(s.Stranger().Management)))
 		}),
-		one("another account's workspace", full, 3, []string{key, position, workspace, dataKey}, []string{dataKey}, func(s *situation) cases.Act {
+		one("another account's workspace", full, 3, []string{key, position, workspace, dataKey}, []string{dataKey}, func(s *situation) cases.Operation {
 			return s.creates("create", map[string]any{"workspace_id": s.Stranger().Workspace})
 		}),
-		one("unknown workspace", full, 3, []string{key, position, workspace, dataKey}, []string{dataKey}, func(s *situation) cases.Act {
+		one("unknown workspace", full, 3, []string{key, position, workspace, dataKey}, []string{dataKey}, func(s *situation) cases.Operation {
 			return s.creates("create", map[string]any{"workspace_id": ids.New[ids.Workspace]()})
 		}),
-		one("deleted workspace", full, 4, []string{key, idem, position, workspace, dataKey, idem}, []string{dataKey}, func(s *situation) cases.Act {
+		one("deleted workspace", full, 4, []string{key, idem, position, workspace, dataKey, idem}, []string{dataKey}, func(s *situation) cases.Operation {
 			s.Tenant.DeleteWorkspace(s.TB(), s.Tenant.Workspace)
 			return s.creates("create", nil, once)
 		}),
-		one("no default workspace", "400 /allowed_api_key_hashes/0 /workspace_id", 3, []string{key, account, hashes}, nil, func(s *situation) cases.Act {
+		one("no default workspace", "400 /allowed_api_key_hashes/0 /workspace_id", 3, []string{key, account, hashes}, nil, func(s *situation) cases.Operation {
 			s.Tenant.DeleteWorkspace(s.TB(), s.Tenant.Workspace)
-			a := s.creates("create", unnamedListing(hash("nobody's")))
-			a.Ends = func(c cases.Call, f *cases.Fault, each bool, _ string) []string {
+			op := s.creates("create", unnamedListing(hash("nobody's")))
+			op.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, _ string) []string {
 				if c.Kind == hashes && (!f.Recovers() || each && !f.Usable()) {
 					return []string{full} // the workspace alone decides
 				}
 				return nil
 			}
-			return a
+			return op
 		}),
-		one("standard key", "403 management_key_required", 1, []string{key, idem}, []string{idem}, func(s *situation) cases.Act {
+		one("standard key", "403 management_key_required", 1, []string{key, idem}, []string{idem}, func(s *situation) cases.Operation {
 			return s.creates("create", nil, once, asKey(s.Tenant.StandardKey(s.TB(), "")))
 		}),
-		one("unknown key", "401 unknown_key", 1, []string{key, idem}, []string{idem}, func(s *situation) cases.Act {
+		one("unknown key", "401 unknown_key", 1, []string{key, idem}, []string{idem}, func(s *situation) cases.Operation {
 			return s.creates("create", nil, once, asKey(kit.Marker+"unknown"))
 		}),
 	}
 }
 
-// besideCases are requests with another act before and after each of their calls.
-func besideCases() []cases.Case {
-	beside := func(name, then string, ends []string, set func(*situation) (cases.Act, cases.Act)) cases.Case {
-		return in(name, func(s *situation) (cases.Act, []cases.Beside) {
-			a, b := set(s)
-			a.NoMenu = true
-			return a, []cases.Beside{{Act: b, Then: then, Ends: ends}}
+// concurrentCases are requests with another operation before and after each of their calls.
+func concurrentCases() []cases.Case {
+	with := func(name, after string, own []string, set func(*situation) (cases.Operation, cases.Operation)) cases.Case {
+		return in(name, func(s *situation) (cases.Operation, []cases.Concurrent) {
+			op, b := set(s)
+			op.ConcurrentOnly = true
+			return op, []cases.Concurrent{{Operation: b, AfterConcurrent: after, OwnOutcomes: own}}
 		})
 	}
 	full := "400 /workspace_id"
-	two := func(name, then string, ends []string, prepare func(*situation), change map[string]any, edit ...func(functest.Event) functest.Event) cases.Case {
-		return beside(name, then, ends, func(s *situation) (cases.Act, cases.Act) {
+	two := func(name, after string, own []string, prepare func(*situation), change map[string]any, edit ...func(functest.Event) functest.Event) cases.Case {
+		return with(name, after, own, func(s *situation) (cases.Operation, cases.Operation) {
 			prepare(s)
 			return s.creates("create", nil, edit...), s.creates("other", change, edit...)
 		})
 	}
 	nearlyFull := func(deleted int) func(*situation) { return func(s *situation) { s.fill(most-1, deleted) } }
-	command := func(name, then string, set func(*situation) cases.Act, edit ...func(functest.Event) functest.Event) cases.Case {
-		return beside(name, then, nil, func(s *situation) (cases.Act, cases.Act) {
+	command := func(name, after string, set func(*situation) cases.Operation, edit ...func(functest.Event) functest.Event) cases.Case {
+		return with(name, after, nil, func(s *situation) (cases.Operation, cases.Operation) {
 			b := set(s)
 			return s.creates("create", nil, edit...), b
 		})
@@ -359,7 +359,7 @@ func besideCases() []cases.Case {
 		}, nil, once),
 		two("a request that is refused and another, room for one", "201", []string{"400 /allowed_api_key_hashes/0", "400 /allowed_api_key_hashes/0 /workspace_id"},
 			nearlyFull(0), map[string]any{"allowed_api_key_hashes": []string{string(auth.HashKey("nobody's"))}}),
-		command("delete a credential of a full workspace", "201", func(s *situation) cases.Act {
+		command("delete a credential of a full workspace", "201", func(s *situation) cases.Operation {
 			s.fill(most-1, 0)
 			id := s.created()
 			s.removed[id] = true
@@ -367,15 +367,15 @@ func besideCases() []cases.Case {
 		}),
 		command("delete workspace", full, workspaceDeletion),
 		command("delete workspace, idempotency key", full, workspaceDeletion, once),
-		beside("delete default workspace", full, nil, func(s *situation) (cases.Act, cases.Act) {
+		with("delete default workspace", full, nil, func(s *situation) (cases.Operation, cases.Operation) {
 			return s.creates("create", map[string]any{"workspace_id": nil}), workspaceDeletion(s)
 		}),
-		command("revoke key", "401 disabled", func(s *situation) cases.Act {
+		command("revoke key", "401 disabled", func(s *situation) cases.Operation {
 			return s.Command("revoke", func(ctx context.Context, c cases.Clients) error {
 				return c.Registry.DisableKey(ctx, s.Tenant.ID, auth.HashKey(s.Tenant.Management))
 			})
 		}),
-		beside("delete a listed key", "400 /allowed_api_key_hashes/0", nil, func(s *situation) (cases.Act, cases.Act) {
+		with("delete a listed key", "400 /allowed_api_key_hashes/0", nil, func(s *situation) (cases.Operation, cases.Operation) {
 			listed := auth.HashKey(s.Tenant.StandardKey(s.TB(), ""))
 			return s.creates("create", map[string]any{"allowed_api_key_hashes": []ids.KeyHash{listed}}), s.Command("delete key", func(ctx context.Context, c cases.Clients) error {
 				return c.Registry.DeleteKey(ctx, s.Tenant.ID, listed)
@@ -384,31 +384,31 @@ func besideCases() []cases.Case {
 	}
 }
 
-func workspaceDeletion(s *situation) cases.Act {
+func workspaceDeletion(s *situation) cases.Operation {
 	return s.Command("delete workspace", func(ctx context.Context, c cases.Clients) error {
 		return c.Registry.DeleteWorkspace(ctx, s.Tenant.ID, s.Tenant.Workspace)
 	})
 }
 
-// operatorCases are acts of the operator on credentials.
+// operatorCases are operations of the operator on credentials.
 func operatorCases() []cases.Case {
-	superseding := func(name string, ends []string, then string, set func(s *situation) (cases.Act, cases.Act)) cases.Case {
-		c := in(name, func(s *situation) (cases.Act, []cases.Beside) {
-			a, b := set(s)
-			return a, []cases.Beside{{Act: b, Then: then, Ends: ends}}
+	superseding := func(name string, own []string, after string, set func(s *situation) (cases.Operation, cases.Operation)) cases.Case {
+		c := in(name, func(s *situation) (cases.Operation, []cases.Concurrent) {
+			op, b := set(s)
+			return op, []cases.Concurrent{{Operation: b, AfterConcurrent: after, OwnOutcomes: own}}
 		})
-		c.ModelOnly = "a supersede waits"
+		c.SkipEngines = "a supersede waits"
 		return c
 	}
 	disabled := byok.ErrSuccessorDisabled.Error()
 	return []cases.Case{
-		in("purge", func(s *situation) (cases.Act, []cases.Beside) {
+		in("purge", func(s *situation) (cases.Operation, []cases.Concurrent) {
 			s.fill(3, 0)
-			a := s.Command("purge", func(ctx context.Context, c cases.Clients) error { return s.purge(ctx, c) })
-			a.Limit = time.Minute
-			return a, []cases.Beside{{Act: s.creates("create", nil), Held: true, Ends: []string{"201", "400 /workspace_id", "500"}}}
+			op := s.Command("purge", func(ctx context.Context, c cases.Clients) error { return s.purge(ctx, c) })
+			op.Limit = time.Minute
+			return op, []cases.Concurrent{{Operation: s.creates("create", nil), InFlight: true, OwnOutcomes: []string{"201", "400 /workspace_id", "500"}}}
 		}),
-		superseding("supersede, and disable the successor", nil, disabled, func(s *situation) (cases.Act, cases.Act) {
+		superseding("supersede, and disable the successor", nil, disabled, func(s *situation) (cases.Operation, cases.Operation) {
 			old, successor := s.created(), s.created()
 			return s.supersedes("supersede", old, successor), s.Command("disable", func(ctx context.Context, c cases.Clients) error {
 				err := c.Manager.Disable(ctx, s.Tenant.Workspace, successor)
@@ -416,22 +416,22 @@ func operatorCases() []cases.Case {
 				return err
 			})
 		}),
-		superseding("two supersede each other", []string{disabled}, disabled, func(s *situation) (cases.Act, cases.Act) {
+		superseding("two supersede each other", []string{disabled}, disabled, func(s *situation) (cases.Operation, cases.Operation) {
 			one, two := s.created(), s.created()
 			return s.supersedes("first", one, two), s.supersedes("second", two, one)
 		}),
-		superseding("one successor of two", []string{"done"}, "done", func(s *situation) (cases.Act, cases.Act) {
+		superseding("one successor of two", []string{"done"}, "done", func(s *situation) (cases.Operation, cases.Operation) {
 			one, two, successor := s.created(), s.created(), s.created()
 			return s.supersedes("first", one, successor), s.supersedes("second", two, successor)
 		}),
 	}
 }
 
-// supersedes makes an act that supersedes a credential. When it is done, the old one is disabled,
+// supersedes makes an operation that supersedes a credential. When it is done, the old one is disabled,
 // and so is not the successor unless somebody else did that.
-func (s *situation) supersedes(name string, old, successor ids.Credential) cases.Act {
+func (s *situation) supersedes(name string, old, successor ids.Credential) cases.Operation {
 	s.changed[old], s.changed[successor] = true, true
-	a := s.Command(name, func(ctx context.Context, c cases.Clients) error {
+	op := s.Command(name, func(ctx context.Context, c cases.Clients) error {
 		_, err := c.Manager.Supersede(ctx, calls.Wait, s.Tenant.Workspace, old, successor)
 		if from, to := s.at(old), s.at(successor); err == nil && (!from.Disabled || from.SortOrder <= to.SortOrder) {
 			s.Broken("stored", "%s is done, the old one is disabled: %t, in position %d after %d", name, from.Disabled, from.SortOrder, to.SortOrder)
@@ -441,14 +441,14 @@ func (s *situation) supersedes(name string, old, successor ids.Credential) cases
 		}
 		return err
 	}, byok.ErrSuccessorDisabled)
-	a.Limit = 30 * time.Second
-	a.Ends = func(_ cases.Call, f *cases.Fault, each bool, plain string) []string {
+	op.Limit = 30 * time.Second
+	op.FaultOutcomes = func(_ cases.Call, f *cases.Fault, each bool, plain string) []string {
 		if strings.HasPrefix(f.Name, "cancelled ") && !each {
 			return []string{plain} // it reads again
 		}
 		return nil
 	}
-	return a
+	return op
 }
 
 // at is a stored credential.
@@ -490,41 +490,41 @@ func (s *situation) purge(ctx context.Context, c cases.Clients) error {
 }
 
 func TestCases(t *testing.T) {
-	cases.Suite{Cases: slices.Concat(aloneCases(), besideCases(), operatorCases()), Overlaps: overlaps()}.Play(t)
+	cases.Suite{Cases: slices.Concat(aloneCases(), concurrentCases(), operatorCases()), Overlaps: overlaps()}.Run(t)
 }
 
-// overlaps are acts at the same time.
+// overlaps are operations at the same time.
 func overlaps() []cases.Overlap {
-	overlap := func(name string, set func(*situation) []cases.Act, check func(*situation, []cases.Done), reaches ...string) cases.Overlap {
-		return cases.Overlap{Name: name, Reaches: reaches, Set: func(w *cases.World) ([]cases.Act, func([]cases.Done)) {
-			s := newSituation(w)
-			acts := set(s)
-			return acts, func(done []cases.Done) {
-				s.judge(done)
+	overlap := func(name string, set func(*situation) []cases.Operation, check func(*situation, []cases.Outcome), reaches ...string) cases.Overlap {
+		return cases.Overlap{Name: name, Reaches: reaches, SetUp: func(env *cases.Environment) ([]cases.Operation, func([]cases.Outcome)) {
+			s := newSituation(env)
+			operations := set(s)
+			return operations, func(outcomes []cases.Outcome) {
+				s.judge(outcomes)
 				if check != nil {
-					check(s, done)
+					check(s, outcomes)
 				}
 			}
 		}}
 	}
 	return []cases.Overlap{
-		overlap("the same request three times", func(s *situation) []cases.Act {
-			return []cases.Act{s.creates("first", nil, once), s.creates("second", nil, once), s.creates("third", map[string]any{"disabled": true}, once)}
-		}, func(s *situation, done []cases.Done) {
-			if n := cases.Count(done, "201"); n != 1 {
+		overlap("the same request three times", func(s *situation) []cases.Operation {
+			return []cases.Operation{s.creates("first", nil, once), s.creates("second", nil, once), s.creates("third", map[string]any{"disabled": true}, once)}
+		}, func(s *situation, outcomes []cases.Outcome) {
+			if n := cases.Count(outcomes, "201"); n != 1 {
 				s.Broken("result", "%d of three requests under one idempotency key get a 201 of their own", n)
 			}
 		}, "first: 201 replayed", "third: 201", "third: 400"),
-		overlap("two requests, room for one", func(s *situation) []cases.Act {
+		overlap("two requests, room for one", func(s *situation) []cases.Operation {
 			s.fill(most-1, 7)
-			return []cases.Act{s.creates("first", nil), s.creates("second", nil)}
+			return []cases.Operation{s.creates("first", nil), s.creates("second", nil)}
 		}, nil, "first: 201", "first: 400 /workspace_id"),
-		overlap("the same request twice, workspace deleted", func(s *situation) []cases.Act {
-			return []cases.Act{s.creates("first", nil, once), s.creates("second", nil, once), workspaceDeletion(s)}
+		overlap("the same request twice, workspace deleted", func(s *situation) []cases.Operation {
+			return []cases.Operation{s.creates("first", nil, once), s.creates("second", nil, once), workspaceDeletion(s)}
 		}, nil, "first: 201", "first: 400 /workspace_id", "second: 201 replayed"),
-		overlap("two supersede each other", func(s *situation) []cases.Act {
+		overlap("two supersede each other", func(s *situation) []cases.Operation {
 			one, two := s.created(), s.created()
-			return []cases.Act{s.supersedes("first", one, two), s.supersedes("second", two, one)}
+			return []cases.Operation{s.supersedes("first", one, two), s.supersedes("second", two, one)}
 		}, nil, "first: done", "second: done"),
 	}
 }

@@ -52,17 +52,17 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		cases.OnModel(t, "", 0, func(w *cases.World) { checkBody(w, body) })
+		cases.OnModel(t, "", 0, func(env *cases.Environment) { checkBody(env, body) })
 	})
 }
 
 // checkBody compares what is stored and shown with what encoding/json reads.
-func checkBody(w *cases.World, body []byte) {
-	t, workspace := w.TB(), string(w.Tenant.Workspace)
+func checkBody(env *cases.Environment, body []byte) {
+	t, workspace := env.TB(), string(env.Tenant.Workspace)
 	body = bytes.ReplaceAll(body, []byte("HOME"), []byte(strings.ToUpper(workspace)))
-	act := w.Request("create", cases.Request{Assemble: assemble, Event: createRequest(nil).SendingBytes(body).As(w.Tenant.Management)})
-	got := w.Short(act, 0).Shown.(functest.Answer)
-	all, err := byok.ReadAll(t.Context(), w.DB, w.Outputs.Credentials, w.Tenant.ID, w.Tenant.Workspace)
+	op := env.Request("create", cases.Request{Assemble: assemble, Event: createRequest(nil).SendingBytes(body).As(env.Tenant.Management)})
+	got := env.Short(op, 0).Shown.(functest.Answer)
+	all, err := byok.ReadAll(t.Context(), env.DB, env.Outputs.Credentials, env.Tenant.ID, env.Tenant.Workspace)
 	kit.Must(t, err)
 	if got.Status != http.StatusCreated {
 		checkRefusal(t, got, len(all), body)
@@ -78,7 +78,7 @@ func checkBody(w *cases.World, body []byte) {
 	want["workspace_id"] = strings.ToLower(fmt.Sprint(want["workspace_id"]))
 	stored := kit.SettingsByName(t, all[0].Settings)
 	maps.Copy(stored, map[string]any{"workspace_id": string(all[0].Workspace), "sort_order": float64(all[0].SortOrder)})
-	opened, err := seal.NewOpener(w.KMS, w.Outputs.SealingKey).Open(t.Context(), all[0].Sealed, all[0].Binding())
+	opened, err := seal.NewOpener(env.KMS, env.Outputs.SealingKey).Open(t.Context(), all[0].Sealed, all[0].Binding())
 	if diff := cmp.Diff(want, stored); err != nil || diff != "" || string(opened.Reveal()) != key || len(all) != 1 {
 		t.Fatalf("%q: key %q, %d stored, %v (-want +stored):\n%s", body, opened.Reveal(), len(all), err, diff)
 	}

@@ -24,9 +24,9 @@ func post(body string) functest.Event { return createRequest(nil).SendingText(bo
 // TestResponses sends a request with every member, and one with many faults. Other accounts'
 // workspaces and API keys get the same response as deleted and unknown ones.
 func TestResponses(t *testing.T) {
-	cases.OnModel(t, "", 0, func(w *cases.World) {
-		ask := w.Asker(assemble)
-		t, home, foreign := w.TB(), w.Tenant, w.Stranger()
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask := env.Asker(assemble)
+		t, home, foreign := env.TB(), env.Tenant, env.Stranger()
 		own, other := string(auth.HashKey(home.Management)), string(home.NewWorkspace(t))
 		given := `"provider":"amazon-bedrock/claude-on-aws",%s"workspace_id":"` + other + `",%s"disabled":true,"is_byok_only":true,"is_fallback":false,"is_required":true,` +
 			`"allowed_api_key_hashes":["` + own + `"],"allowed_models":[],"allowed_user_ids":["u-1","u-1"]`
@@ -63,14 +63,16 @@ func TestResponses(t *testing.T) {
 // TestRoom creates 90 credentials, deletes 60 and fills the workspace. Room is free at
 // once after a deletion. A workspace has a bound in bytes too.
 func TestRoom(t *testing.T) {
-	cases.OnModel(t, "", 0, func(w *cases.World) {
-		ask := w.Asker(assemble)
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask := env.Asker(assemble)
 		create := func() ids.Credential {
 			var body struct{ Data struct{ ID ids.Credential } }
 			_ = json.Unmarshal([]byte(ask("201", post(least+"}")).Body), &body)
 			return body.Data.ID
 		}
-		remove := func(id ids.Credential) { kit.Must(w.TB(), w.Manager.Delete(w.TB().Context(), w.Tenant.Workspace, id)) }
+		remove := func(id ids.Credential) {
+			kit.Must(env.TB(), env.Manager.Delete(env.TB().Context(), env.Tenant.Workspace, id))
+		}
 		var made []ids.Credential
 		for range 90 {
 			made = append(made, create())
@@ -90,7 +92,7 @@ func TestRoom(t *testing.T) {
 		isFull(post(least+"}").With("Idempotency-Key", "one"))
 
 		large := func(bound int) functest.Event {
-			e := createRequest(map[string]any{"provider": "z-ai", "key": strings.Repeat("k", 32768), "workspace_id": w.Tenant.NewWorkspace(w.TB())})
+			e := createRequest(map[string]any{"provider": "z-ai", "key": strings.Repeat("k", 32768), "workspace_id": env.Tenant.NewWorkspace(env.TB())})
 			e.Stage["credentialsPerWorkspace"] = strconv.Itoa(bound)
 			return e
 		}
@@ -109,19 +111,19 @@ func TestRoom(t *testing.T) {
 
 // TestHeaders sends idempotency keys, and stages with a bound. A standard key gets no issue.
 func TestHeaders(t *testing.T) {
-	cases.OnModel(t, "", 0, func(w *cases.World) {
-		ask := w.Asker(assemble)
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask := env.Asker(assemble)
 		sound := post(least + "}")
-		ask("403 management_key_required", post("x").As(w.Tenant.StandardKey(w.TB(), w.Tenant.Workspace)).With("Idempotency-Key", ""))
+		ask("403 management_key_required", post("x").As(env.Tenant.StandardKey(env.TB(), env.Tenant.Workspace)).With("Idempotency-Key", ""))
 		ask("400    /key", post(`{"provider":"openai"}`).With("Content-Encoding", "br").With("Content-Type", "x").With("Idempotency-Key", ""), "Idempotency-Key must be sent once")
 		for _, key := range []string{"!", "~", strings.Repeat("k", 255), strings.Repeat("k", 254) + "!"} {
 			first := ask("201", sound.With("Idempotency-Key", key))
 			if again := ask("201 replayed", post(`{"provider":"openai" , "key":"\u0073k-0123456789abcdef"}`).With("Idempotency-Key", key)); again.Body != first.Body {
-				w.TB().Errorf("%s is replayed as %s", first.Body, again.Body)
+				env.TB().Errorf("%s is replayed as %s", first.Body, again.Body)
 			}
 			ask("400", post(least+`,"disabled":false}`).With("Idempotency-Key", key), "used for a different request")
 			ask("400", sound.With("Idempotency-Key", key).With("Content-Type", "text/plain")) // before the replay
-			ask("201", sound.With("Idempotency-Key", key).As(w.Tenant.ManagementKey(w.TB())))
+			ask("201", sound.With("Idempotency-Key", key).As(env.Tenant.ManagementKey(env.TB())))
 		}
 		for _, keys := range [][]string{{""}, {strings.Repeat("k", 256)}, {"a b"}, {"é"}, {"a\x7f"}, {"a", "a"}} {
 			ask("400", sound.With("Idempotency-Key", keys...), "Idempotency-Key must be sent once")
@@ -138,9 +140,9 @@ func TestHeaders(t *testing.T) {
 // TestStoredRows asks while a row is damaged. If such a row is the caller's own, that is a
 // fault of the service, and the log names the row.
 func TestStoredRows(t *testing.T) {
-	cases.OnModel(t, "", 0, func(w *cases.World) {
-		ask := w.Asker(assemble)
-		workspace, token := w.Tenant.NewWorkspace(w.TB()), w.Tenant.StandardKey(w.TB(), "")
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask := env.Asker(assemble)
+		workspace, token := env.Tenant.NewWorkspace(env.TB()), env.Tenant.StandardKey(env.TB(), "")
 		repeated := post(least+"}").With("Idempotency-Key", "k")
 		ask("201", repeated)
 		hash := auth.HashKey(token)
@@ -152,14 +154,14 @@ func TestStoredRows(t *testing.T) {
 		}{
 			{"access", kit.Key("workspace#"+string(workspace), "workspace"), post(least + `,"workspace_id":"` + string(workspace) + `"}`), "workspace " + string(workspace)},
 			{"access", kit.Key("key#"+string(hash), "key"), post(least + `,"allowed_api_key_hashes":["` + string(hash) + `"]}`), "key " + hash.Short()},
-			{"access", kit.Key("account#"+string(w.Tenant.ID), "account"), post(least + "}"), "account " + string(w.Tenant.ID)},
-			{"control", w.Rows(w.Outputs.Control).All(w.TB())[0], repeated, "answer to an idempotent request: unknown layout"},
+			{"access", kit.Key("account#"+string(env.Tenant.ID), "account"), post(least + "}"), "account " + string(env.Tenant.ID)},
+			{"control", env.Rows(env.Outputs.Control).All(env.TB())[0], repeated, "answer to an idempotent request: unknown layout"},
 		} {
-			w.Damaged(c.table, c.row, func() { ask("500", c.event, "stored "+c.text) })
+			env.Damaged(c.table, c.row, func() { ask("500", c.event, "stored "+c.text) })
 		}
 		// A row that names no account is nobody's.
 		for _, row := range []kit.Row{kit.Key("workspace#"+string(workspace), "workspace"), kit.Key("key#"+string(hash), "key")} {
-			w.Rows(w.Outputs.Access).Set(w.TB(), row, "account", kit.Number("9"))
+			env.Rows(env.Outputs.Access).Set(env.TB(), row, "account", kit.Number("9"))
 		}
 		ask("400 /workspace_id", post(least+`,"workspace_id":"`+string(workspace)+`"}`), "stored workspace "+string(workspace))
 		ask("400 /allowed_api_key_hashes/0", post(least+`,"allowed_api_key_hashes":["`+string(hash)+`"]}`), "stored key "+hash.Short())

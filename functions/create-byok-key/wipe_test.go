@@ -24,14 +24,14 @@ func TestNoCopyOfAProviderKeyIsLeft(t *testing.T) {
 	cases.OnModel(t, "", 0, leavesNoCopy)
 }
 
-func leavesNoCopy(w *cases.World) {
-	t, function := w.TB(), build(w.Environment())
+func leavesNoCopy(env *cases.Environment) {
+	t, function := env.TB(), build(env.FunctionEnvironment())
 	keys := map[string]kit.Masked{}
 	for length, idempotency := range map[int]string{40: "", 1000: `,"Idempotency-Key":["k"]`} {
 		plain, escaped := kit.NewMasked(length), kit.NewMasked(length)
 		keys[fmt.Sprint("plain ", length)], keys[fmt.Sprint("escaped ", length)] = plain, escaped
-		create(t, w.Tenant.Management, function, plain.Append, idempotency)
-		create(t, w.Tenant.Management, function, escaped.AppendEscaped, strings.Replace(idempotency, `"k"`, `"l"`, 1))
+		create(t, env.Tenant.Management, function, plain.Append, idempotency)
+		create(t, env.Tenant.Management, function, escaped.AppendEscaped, strings.Replace(idempotency, `"k"`, `"l"`, 1))
 	}
 	kept := kit.NewMasked(40)
 	held := kept.Append(nil)

@@ -41,12 +41,12 @@ const enabled, suspended = "Enabled", "Suspended"
 
 // storedFile stores a file, and others with names that begin like its name. Each "w" writes a
 // version, each "m" adds a delete marker. It returns what is stored.
-func storedFile(w *cases.World, history string) kit.Objects {
-	return cases.Prepared(w, func() kit.Objects { return storeFile(w, history) })
+func storedFile(env *cases.Environment, history string) kit.Objects {
+	return cases.Prepared(env, func() kit.Objects { return storeFile(env, history) })
 }
 
-func storeFile(w *cases.World, history string) kit.Objects {
-	t, bucket, key := w.TB(), w.Bucket(), func(f ids.File) string { return files.Key(w.Tenant.Workspace, f) }
+func storeFile(env *cases.Environment, history string) kit.Objects {
+	t, bucket, key := env.TB(), env.Bucket(), func(f ids.File) string { return files.Key(env.Tenant.Workspace, f) }
 	for i, step := range history {
 		if step == 'm' {
 			bucket.Hide(t, key(file))
@@ -57,28 +57,28 @@ func storeFile(w *cases.World, history string) kit.Objects {
 	bucket.Put(t, key("file_10"), "sibling")
 	bucket.Put(t, key("file_11"), "hidden sibling")
 	bucket.Hide(t, key("file_11"))
-	return w.File(file)
+	return env.File(file)
 }
 
-// deletes makes the act of a request, and changes it.
-func deletes(w *cases.World, name string, change ...func(*cases.Request)) cases.Act {
-	r := cases.Request{Assemble: assemble, Event: deleteRequest(w.Tenant.Workspace, file).As(w.Tenant.Management)}
+// deletes makes the operation of a request, and changes it.
+func deletes(env *cases.Environment, name string, change ...func(*cases.Request)) cases.Operation {
+	r := cases.Request{Assemble: assemble, Event: deleteRequest(env.Tenant.Workspace, file).As(env.Tenant.Management)}
 	for _, c := range change {
 		c(&r)
 	}
-	a := w.Request(name, r)
-	a.Ends = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+	op := env.Request(name, r)
+	op.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
 		again := f.Recovers() && !each && !f.Usable() && c.Kind == erase // S3 says of these two that it applied nothing:
 		again = again && f.Name != "throttled" && f.Name != "ConditionalRequestConflict" && f.Name != "OperationAborted"
 		switch {
 		case c.Kind == slot && f.OwnThrottle() && !strings.HasPrefix(plain, "401"):
 			return []string{"429"}
-		case again && (plain == "404" || w.Versioning == "" && f.Applied()):
+		case again && (plain == "404" || env.Versioning == "" && f.Applied()):
 			return []string{"404 answer_lost"}
 		}
 		return nil
 	}
-	return a
+	return op
 }
 
 func as(token string) func(*cases.Request) {
@@ -100,114 +100,116 @@ func after(pauses ...time.Duration) func(*cases.Request) {
 
 // judgeFile judges the results of deletions, and what is left of the file. never means that no
 // request may reach it.
-func judgeFile(w *cases.World, history string, first kit.Objects, never bool) func([]cases.Done) {
+func judgeFile(env *cases.Environment, history string, first kit.Objects, never bool) func([]cases.Outcome) {
 	versions := strings.Count(history, "w")
-	return func(done []cases.Done) {
-		now, deleted, others := w.File(file), 0, false
-		for _, d := range done {
-			others = others || !d.Again && d.Fault == nil && d.Act != done[0].Act
+	return func(outcomes []cases.Outcome) {
+		now, deleted, others := env.File(file), 0, false
+		for _, o := range outcomes {
+			others = others || !o.Again && o.Fault == nil && o.Operation != outcomes[0].Operation
 		}
-		for _, d := range done {
-			answer, isRequest := d.Result.Shown.(functest.Answer)
+		for _, o := range outcomes {
+			answer, isRequest := o.Result.Shown.(functest.Answer)
 			if !isRequest {
 				continue
 			}
 			limited := answer.Status == 200 || answer.Status == 404 || answer.Status == 429
 			for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 				if (answer.Header[name] != "") != limited {
-					w.Broken("result", "%d with %s %q", answer.Status, name, answer.Header[name])
+					env.Broken("result", "%d with %s %q", answer.Status, name, answer.Header[name])
 				}
 			}
 			if wait := answer.Header["Retry-After"]; (wait != "") != (answer.Status == 429) || strings.HasPrefix(wait, "0") {
-				w.Broken("result", "%d with Retry-After %q", answer.Status, wait)
+				env.Broken("result", "%d with Retry-After %q", answer.Status, wait)
 			}
 			removed, _ := answer.Audit["versions_removed"].(float64)
-			if int(removed) > versions && !slices.ContainsFunc(done, func(d cases.Done) bool { return d.Act == "upload" }) {
-				w.Broken("line", "versions_removed is %v of %d", removed, versions)
+			if int(removed) > versions && !slices.ContainsFunc(outcomes, func(o cases.Outcome) bool { return o.Operation == "upload" }) {
+				env.Broken("line", "versions_removed is %v of %d", removed, versions)
 			}
 			if answer.Status != 200 {
 				continue
 			}
 			deleted++
-			if answer.Body != `{"id":"file_1","type":"file_deleted"}` || answer.Audit["file"] != string(file) || answer.Audit["workspace"] != string(w.Tenant.Workspace) {
-				w.Broken("line", "200 %s with the audit line %v", answer.Body, answer.Audit)
+			if answer.Body != `{"id":"file_1","type":"file_deleted"}` || answer.Audit["file"] != string(file) || answer.Audit["workspace"] != string(env.Tenant.Workspace) {
+				env.Broken("line", "200 %s with the audit line %v", answer.Body, answer.Audit)
 			}
-			if done[0].Fault == nil && !d.Again && !others && w.Versioning != suspended && int(removed) != versions {
-				w.Broken("line", "versions_removed is %v of %d", removed, versions)
+			if outcomes[0].Fault == nil && !o.Again && !others && env.Versioning != suspended && int(removed) != versions {
+				env.Broken("line", "versions_removed is %v of %d", removed, versions)
 			}
 		}
-		unreachable := slices.ContainsFunc(done, func(d cases.Done) bool { return d.Act == "delete workspace" })
-		uploaded := slices.ContainsFunc(done, func(d cases.Done) bool { return d.Act == "upload" && d.Result.Text == "done" })
-		last := done[len(done)-1].Result.Text
+		unreachable := slices.ContainsFunc(outcomes, func(o cases.Outcome) bool { return o.Operation == "delete workspace" })
+		uploaded := slices.ContainsFunc(outcomes, func(o cases.Outcome) bool { return o.Operation == "upload" && o.Result.Text == "done" })
+		last := outcomes[len(outcomes)-1].Result.Text
 		switch {
 		case deleted > 0 && now.Left > 0 && !uploaded, never && now != first, strings.HasPrefix(last, "404") && now.Left > 0 && !never && !uploaded && !unreachable:
-			w.Broken("stored", "after %s %d versions and markers are left of %d", last, now.Left, first.Left)
+			env.Broken("stored", "after %s %d versions and markers are left of %d", last, now.Left, first.Left)
 		case now.Visible != 0 && now.Visible != first.Visible && !uploaded:
-			w.Broken("stored", "an older version of the file can be read: %d bytes", now.Visible)
+			env.Broken("stored", "an older version of the file can be read: %d bytes", now.Visible)
 		case now.Siblings != first.Siblings:
-			w.Broken("stored", "%d versions of other files are left of %d", now.Siblings, first.Siblings)
-		case w.Versioning == "" && deleted > 1 && !uploaded:
-			w.Broken("result", "%d deletions of one file answer 200", deleted)
+			env.Broken("stored", "%d versions of other files are left of %d", now.Siblings, first.Siblings)
+		case env.Versioning == "" && deleted > 1 && !uploaded:
+			env.Broken("result", "%d deletions of one file answer 200", deleted)
 		}
 	}
 }
 
 func TestCases(t *testing.T) {
-	one := func(name, versioning, history, want string, rounds int, calls []string, prepare func(*cases.World) (cases.Act, []cases.Beside)) cases.Case {
-		return cases.Case{Name: name, Versioning: versioning, Set: func(w *cases.World) cases.Play {
-			first := storedFile(w, history)
-			var beside []cases.Beside
-			a := deletes(w, "delete")
+	one := func(name, versioning, history, want string, rounds int, calls []string, prepare func(*cases.Environment) (cases.Operation, []cases.Concurrent)) cases.Case {
+		return cases.Case{Name: name, Versioning: versioning, SetUp: func(env *cases.Environment) cases.Scenario {
+			first := storedFile(env, history)
+			var concurrent []cases.Concurrent
+			op := deletes(env, "delete")
 			if prepare != nil {
-				a, beside = prepare(w)
+				op, concurrent = prepare(env)
 			}
-			a.Want, a.Calls, a.Rounds = want, calls, rounds
-			return cases.Play{Act: a, Beside: beside, Judge: judgeFile(w, history, first, want != "" && want != "200")}
+			op.Want, op.Calls, op.Rounds = want, calls, rounds
+			return cases.Scenario{Operation: op, Concurrent: concurrent, Judge: judgeFile(env, history, first, want != "" && want != "200")}
 		}}
 	}
-	request := func(changes func(*cases.World) []func(*cases.Request)) func(*cases.World) (cases.Act, []cases.Beside) {
-		return func(w *cases.World) (cases.Act, []cases.Beside) { return deletes(w, "delete", changes(w)...), nil }
+	request := func(changes func(*cases.Environment) []func(*cases.Request)) func(*cases.Environment) (cases.Operation, []cases.Concurrent) {
+		return func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
+			return deletes(env, "delete", changes(env)...), nil
+		}
 	}
-	fixed := func(changes ...func(*cases.Request)) func(*cases.World) (cases.Act, []cases.Beside) {
-		return request(func(*cases.World) []func(*cases.Request) { return changes })
+	fixed := func(changes ...func(*cases.Request)) func(*cases.Environment) (cases.Operation, []cases.Concurrent) {
+		return request(func(*cases.Environment) []func(*cases.Request) { return changes })
 	}
 	unnamed := func(r *cases.Request) {
 		r.Event = functest.NewEvent(r.Method, r.Resource).At("file_id", string(file)).With("Authorization", r.Header["Authorization"]...)
 	}
-	elsewhere := func(named func(*cases.World) ids.Workspace) func(*cases.World) (cases.Act, []cases.Beside) {
-		return request(func(w *cases.World) []func(*cases.Request) {
-			id := named(w)
+	elsewhere := func(named func(*cases.Environment) ids.Workspace) func(*cases.Environment) (cases.Operation, []cases.Concurrent) {
+		return request(func(env *cases.Environment) []func(*cases.Request) {
+			id := named(env)
 			return []func(*cases.Request){func(r *cases.Request) { r.Event = r.Asking("workspace_id", string(id)) }}
 		})
 	}
 	// paused are cases whose earlier requests need exact pauses.
 	paused := func(name, want string, rounds int, calls []string, changes ...func(*cases.Request)) cases.Case {
 		c := one(name, "", "w", want, rounds, calls, fixed(changes...))
-		c.ModelOnly = "the pause before it must be exact"
+		c.SkipEngines = "the pause before it must be exact"
 		return c
 	}
-	besides := func(name, versioning, history string, beside func(*cases.World) []cases.Beside) cases.Case {
-		return one(name, versioning, history, "", 0, nil, func(w *cases.World) (cases.Act, []cases.Beside) {
-			a := deletes(w, "delete")
-			a.NoMenu = true
-			return a, beside(w)
+	concurrently := func(name, versioning, history string, others func(*cases.Environment) []cases.Concurrent) cases.Case {
+		return one(name, versioning, history, "", 0, nil, func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
+			op := deletes(env, "delete")
+			op.ConcurrentOnly = true
+			return op, others(env)
 		})
 	}
-	overVersions := besides("upload over versions", enabled, "ww", uploads)
-	overVersions.ModelOnly = "versitygw refuses a conditional upload over a delete marker; S3 takes it"
+	overVersions := concurrently("upload over versions", enabled, "ww", uploads)
+	overVersions.SkipEngines = "versitygw refuses a conditional upload over a delete marker; S3 takes it"
 	deletion, lookUp := []string{key, slot, workspace, erase}, []string{key, slot, workspace}
 	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
-	limited := one("limit exceeded", "", "w", "429", 1, lookUp, func(w *cases.World) (cases.Act, []cases.Beside) {
-		a := deletes(w, "delete", under(1, 1), after(0))
-		a.Spare = []string{workspace}
-		return a, nil
+	limited := one("limit exceeded", "", "w", "429", 1, lookUp, func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
+		op := deletes(env, "delete", under(1, 1), after(0))
+		op.OptionalCalls = []string{workspace}
+		return op, nil
 	})
 	cases.Suite{
 		Cases: []cases.Case{
 			one("a file", "", "w", "200", 2, deletion, nil),
 			one("default workspace", "", "w", "200", 3, []string{key, slot, account, erase}, fixed(unnamed)),
-			one("bound key", "", "w", "200", 2, []string{key, slot, erase}, request(func(w *cases.World) []func(*cases.Request) {
-				return []func(*cases.Request){as(w.Tenant.StandardKey(w.TB(), w.Tenant.Workspace)), unnamed}
+			one("bound key", "", "w", "200", 2, []string{key, slot, erase}, request(func(env *cases.Environment) []func(*cases.Request) {
+				return []func(*cases.Request){as(env.Tenant.StandardKey(env.TB(), env.Tenant.Workspace)), unnamed}
 			})),
 			paused("within the burst", "200", 2, deletion, under(1, 20), after(0)),
 			one("two versions", enabled, "ww", "200", 6, everyVersion, nil),
@@ -215,36 +217,36 @@ func TestCases(t *testing.T) {
 			one("versioning suspended", suspended, "w", "200", 5, []string{key, slot, workspace, erase, list, purge, list}, nil),
 			one("no such file", "", "", "404", 3, append([]string{list}, deletion...), nil),
 			one("no such file, versioned", enabled, "", "404", 3, append([]string{list}, deletion...), nil),
-			one("another account's workspace", "", "w", "404", 1, lookUp, elsewhere(func(w *cases.World) ids.Workspace { return w.Stranger().Workspace })),
-			one("unknown workspace", "", "w", "404", 1, lookUp, elsewhere(func(*cases.World) ids.Workspace { return ids.New[ids.Workspace]() })),
-			one("out of a bound key's reach", "", "w", "404", 1, lookUp, request(func(w *cases.World) []func(*cases.Request) {
-				return []func(*cases.Request){as(w.Tenant.StandardKey(w.TB(), w.Tenant.NewWorkspace(w.TB())))}
+			one("another account's workspace", "", "w", "404", 1, lookUp, elsewhere(func(env *cases.Environment) ids.Workspace { return env.Stranger().Workspace })),
+			one("unknown workspace", "", "w", "404", 1, lookUp, elsewhere(func(*cases.Environment) ids.Workspace { return ids.New[ids.Workspace]() })),
+			one("out of a bound key's reach", "", "w", "404", 1, lookUp, request(func(env *cases.Environment) []func(*cases.Request) {
+				return []func(*cases.Request){as(env.Tenant.StandardKey(env.TB(), env.Tenant.NewWorkspace(env.TB())))}
 			})),
 			one("no file id", "", "w", "404", 1, []string{key, slot}, fixed(func(r *cases.Request) { r.Event = r.At("file_id", kit.Marker) })),
-			one("unknown key", "", "w", "401 unknown_key", 1, lookUp, func(w *cases.World) (cases.Act, []cases.Beside) {
-				a := deletes(w, "delete", as(kit.Marker+"unknown"))
-				a.Spare = []string{slot, workspace}
-				return a, nil
+			one("unknown key", "", "w", "401 unknown_key", 1, lookUp, func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
+				op := deletes(env, "delete", as(kit.Marker+"unknown"))
+				op.OptionalCalls = []string{slot, workspace}
+				return op, nil
 			}),
 			limited,
 			paused("the first after an interval", "200", 2, deletion, under(60, 5), after(time.Second)),
 			paused("the first within an interval", "200", 2, deletion, under(60, 5), after(0, time.Second, time.Second-1)),
-			besides("two deletes", "", "w", func(w *cases.World) []cases.Beside {
-				return []cases.Beside{{Act: deletes(w, "other", as(w.Tenant.StandardKey(w.TB(), ""))), Then: "404", Lost: "404 answer_lost", Ends: []string{"404"}}}
+			concurrently("two deletes", "", "w", func(env *cases.Environment) []cases.Concurrent {
+				return []cases.Concurrent{{Operation: deletes(env, "other", as(env.Tenant.StandardKey(env.TB(), ""))), AfterConcurrent: "404", AfterLostAnswer: "404 answer_lost", OwnOutcomes: []string{"404"}}}
 			}),
-			besides("two deletes of two versions", enabled, "ww", func(w *cases.World) []cases.Beside {
-				return []cases.Beside{{Act: deletes(w, "other", as(w.Tenant.StandardKey(w.TB(), ""))), Then: "404", Lost: "404 answer_lost", Ends: []string{"404"}}}
+			concurrently("two deletes of two versions", enabled, "ww", func(env *cases.Environment) []cases.Concurrent {
+				return []cases.Concurrent{{Operation: deletes(env, "other", as(env.Tenant.StandardKey(env.TB(), ""))), AfterConcurrent: "404", AfterLostAnswer: "404 answer_lost", OwnOutcomes: []string{"404"}}}
 			}),
-			besides("upload over the file", "", "w", uploads),
+			concurrently("upload over the file", "", "w", uploads),
 			overVersions,
-			besides("revoke key", "", "w", func(w *cases.World) []cases.Beside {
-				return []cases.Beside{{Then: "401 disabled", Act: w.Command("revoke", func(ctx context.Context, c cases.Clients) error {
-					return c.Registry.DisableKey(ctx, w.Tenant.ID, auth.HashKey(w.Tenant.Management))
+			concurrently("revoke key", "", "w", func(env *cases.Environment) []cases.Concurrent {
+				return []cases.Concurrent{{AfterConcurrent: "401 disabled", Operation: env.Command("revoke", func(ctx context.Context, c cases.Clients) error {
+					return c.Registry.DisableKey(ctx, env.Tenant.ID, auth.HashKey(env.Tenant.Management))
 				})}}
 			}),
-			besides("delete workspace", "", "w", func(w *cases.World) []cases.Beside {
-				return []cases.Beside{{Then: "404", Act: w.Command("delete workspace", func(ctx context.Context, c cases.Clients) error {
-					return c.Registry.DeleteWorkspace(ctx, w.Tenant.ID, w.Tenant.Workspace)
+			concurrently("delete workspace", "", "w", func(env *cases.Environment) []cases.Concurrent {
+				return []cases.Concurrent{{AfterConcurrent: "404", Operation: env.Command("delete workspace", func(ctx context.Context, c cases.Clients) error {
+					return c.Registry.DeleteWorkspace(ctx, env.Tenant.ID, env.Tenant.Workspace)
 				})}}
 			}),
 		},
@@ -255,14 +257,14 @@ func TestCases(t *testing.T) {
 			overlap("two deletes of one key, a burst of one", "", "w", 60, 1, 2, true, "delete: 429", "other: 429"),
 			overlap("three deletes of one key, a burst of two", "", "w", 60, 2, 3, true, "third: 429"),
 		},
-	}.Play(t)
+	}.Run(t)
 }
 
-func uploads(w *cases.World) []cases.Beside {
-	return []cases.Beside{{
-		Ends: []string{"done", files.ErrExists.Error()},
-		Act: w.Command("upload", func(ctx context.Context, c cases.Clients) error {
-			return c.Files.Upload(ctx, w.Tenant.Workspace, file, strings.NewReader("uploaded"), "text/plain")
+func uploads(env *cases.Environment) []cases.Concurrent {
+	return []cases.Concurrent{{
+		OwnOutcomes: []string{"done", files.ErrExists.Error()},
+		Operation: env.Command("upload", func(ctx context.Context, c cases.Clients) error {
+			return c.Files.Upload(ctx, env.Tenant.Workspace, file, strings.NewReader("uploaded"), "text/plain")
 		}, files.ErrExists),
 	}}
 }
@@ -270,24 +272,24 @@ func uploads(w *cases.World) []cases.Beside {
 // overlap makes deletions at the same time. Of one key, as many pass as the burst allows; the
 // others get 429.
 func overlap(name, versioning, history string, perMinute, burst, count int, oneKey bool, reaches ...string) cases.Overlap {
-	return cases.Overlap{Name: name, Versioning: versioning, Reaches: reaches, Set: func(w *cases.World) (acts []cases.Act, _ func([]cases.Done)) {
-		first := storedFile(w, history)
+	return cases.Overlap{Name: name, Versioning: versioning, Reaches: reaches, SetUp: func(env *cases.Environment) (operations []cases.Operation, _ func([]cases.Outcome)) {
+		first := storedFile(env, history)
 		for _, name := range []string{"delete", "other", "third"}[:count] {
-			token := w.Tenant.Management
+			token := env.Tenant.Management
 			if !oneKey {
-				token = cases.Prepared(w, func() string { return w.Tenant.StandardKey(w.TB(), "") })
+				token = cases.Prepared(env, func() string { return env.Tenant.StandardKey(env.TB(), "") })
 			}
-			acts = append(acts, deletes(w, name, as(token), under(perMinute, burst)))
+			operations = append(operations, deletes(env, name, as(token), under(perMinute, burst)))
 		}
-		judge := judgeFile(w, history, first, false)
-		return acts, func(done []cases.Done) {
-			judge(done)
-			passed := len(done) - cases.Count(done, "429")
+		judge := judgeFile(env, history, first, false)
+		return operations, func(outcomes []cases.Outcome) {
+			judge(outcomes)
+			passed := len(outcomes) - cases.Count(outcomes, "429")
 			if oneKey && passed != min(burst, count) {
-				w.Broken("result", "%d deletions pass a burst of %d", passed, burst)
+				env.Broken("result", "%d deletions pass a burst of %d", passed, burst)
 			}
-			if deleted := cases.Count(done, "200"); deleted == 0 && versioning == "" {
-				w.Broken("result", "no deletion answers 200: %v", fmt.Sprint(done))
+			if deleted := cases.Count(outcomes, "200"); deleted == 0 && versioning == "" {
+				env.Broken("result", "no deletion answers 200: %v", fmt.Sprint(outcomes))
 			}
 		}
 	}}
@@ -297,26 +299,26 @@ func overlap(name, versioning, history string, perMinute, burst, count int, oneK
 // The audit line of a failed deletion names the file, and the versions that it removed.
 func TestLittleTime(t *testing.T) {
 	for history, page := range map[string]int{"wwwwwwwwwwww": 3, "wwwmmmmmmmmm": 3, "wmwmwmwmwmwmwm": 5, "wmwwmwwm": 1} {
-		cases.OnModel(t, enabled, page, func(w *cases.World) {
-			first, removed := storedFile(w, history), 0.0
+		cases.OnModel(t, enabled, page, func(env *cases.Environment) {
+			first, removed := storedFile(env, history), 0.0
 			for left := first.Left; ; {
-				r, now := w.Short(deletes(w, "delete"), 9), w.File(file)
+				r, now := env.Short(deletes(env, "delete"), 9), env.File(file)
 				audit := r.Shown.(functest.Answer).Audit
 				count, _ := audit["versions_removed"].(float64)
-				if removed += count; audit["file"] != string(file) || audit["workspace"] != string(w.Tenant.Workspace) {
-					w.Broken("line", "%s with the audit line %v", r.Text, audit)
+				if removed += count; audit["file"] != string(file) || audit["workspace"] != string(env.Tenant.Workspace) {
+					env.Broken("line", "%s with the audit line %v", r.Text, audit)
 				}
 				if now.Visible > 0 {
-					w.Broken("stored", "%s: a version can be read: %+v", history, now)
+					env.Broken("stored", "%s: a version can be read: %+v", history, now)
 				}
 				if r.Text != "500" {
 					if now.Left > 0 || now.Siblings != first.Siblings || int(removed) != strings.Count(history, "w") {
-						w.Broken("stored", "%s: after %s %+v are left, %v versions are said to be removed", history, r.Text, now, removed)
+						env.Broken("stored", "%s: after %s %+v are left, %v versions are said to be removed", history, r.Text, now, removed)
 					}
 					return
 				}
 				if now.Left >= left && left <= first.Left {
-					w.Broken("stored", "%s: no progress: %d of %d are left", history, now.Left, left)
+					env.Broken("stored", "%s: no progress: %d of %d are left", history, now.Left, left)
 					return
 				}
 				left = now.Left

@@ -15,9 +15,9 @@ import (
 // TestResponses checks the limiter's headers. Another account's file gets the same response as a
 // missing file.
 func TestResponses(t *testing.T) {
-	cases.OnModel(t, "", 0, func(w *cases.World) {
-		ask := w.Asker(assemble)
-		home, t := w.Tenant, w.TB()
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask := env.Asker(assemble)
+		home, t := env.Tenant, env.TB()
 		file, other := ids.NewFile(), home.NewWorkspace(t)
 		limited := func(a functest.Answer, policy, limit, remaining, reset, retryAfter string) {
 			for name, want := range map[string]string{
@@ -37,9 +37,9 @@ func TestResponses(t *testing.T) {
 		}
 		unnamed, own := deleteRequest("", file), string(home.Workspace)
 		missing := idle("404", unnamed).Text()
-		putFile(w, file, "content")
+		putFile(env, file, "content")
 		for _, e := range []functest.Event{
-			deleteRequest(w.Stranger().Workspace, file), deleteRequest(other, file), deleteRequest(home.DeletedWorkspace(t), file), deleteRequest(ids.New[ids.Workspace](), file),
+			deleteRequest(env.Stranger().Workspace, file), deleteRequest(other, file), deleteRequest(home.DeletedWorkspace(t), file), deleteRequest(ids.New[ids.Workspace](), file),
 			unnamed.At("file_id", "file_a%2Fb"), unnamed.At("file_id", "file_a."),
 			unnamed.Asking("workspace_id", ""), unnamed.Asking("workspace_id", own[1:]), unnamed.Asking("workspace_id", own, own),
 		} {
@@ -47,7 +47,7 @@ func TestResponses(t *testing.T) {
 				t.Errorf("it differs from a missing file's %s: %s", missing, got)
 			}
 		}
-		if w.File(file).Visible == 0 {
+		if env.File(file).Visible == 0 {
 			t.Error("one of them deleted it")
 		}
 		idle("200", unnamed)
@@ -60,38 +60,38 @@ func TestResponses(t *testing.T) {
 
 // TestBoundKeys deletes with keys that are bound to a workspace, and while a row is damaged.
 func TestBoundKeys(t *testing.T) {
-	cases.OnModel(t, "", 0, func(w *cases.World) {
-		ask := w.Asker(assemble)
-		home, t, stranger := w.Tenant, w.TB(), w.Stranger()
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask := env.Asker(assemble)
+		home, t, stranger := env.Tenant, env.TB(), env.Stranger()
 		own, elsewhere := string(home.Workspace), home.StandardKey(t, home.NewWorkspace(t))
 		unnamed := deleteRequest("", file)
 		named := unnamed.Asking("workspace_id", own)
-		putFile(w, file, "content")
+		putFile(env, file, "content")
 		ask("404", named.As(elsewhere))
 		ask("404", unnamed.As(elsewhere))
 		ask("404", named.As(stranger.Management))
-		w.Damaged(w.Outputs.Access, kit.Key("workspace#"+own, "workspace"), func() {
+		env.Damaged(env.Outputs.Access, kit.Key("workspace#"+own, "workspace"), func() {
 			ask("500", named, "stored workspace "+own)
 			ask("404", named.As(stranger.Management), "stored workspace "+own)
 			ask("404", named.As(elsewhere), "stored workspace "+own)
 		})
-		w.Damaged(w.Outputs.Access, kit.Key("account#"+string(home.ID), "account"), func() { ask("500", unnamed, "stored account "+string(home.ID)) })
+		env.Damaged(env.Outputs.Access, kit.Key("account#"+string(home.ID), "account"), func() { ask("500", unnamed, "stored account "+string(home.ID)) })
 		for _, e := range []functest.Event{named.Asking("workspace_id", strings.ToUpper(own)), named, unnamed} {
 			ask("200", e.As(home.StandardKey(t, home.Workspace)))
-			putFile(w, file, "content")
+			putFile(env, file, "content")
 		}
 	})
 }
 
 // TestRates asks under invalid rates, then until a rate is used up and free again.
 func TestRates(t *testing.T) {
-	cases.OnModel(t, "", 0, func(w *cases.World) {
-		ask := w.Asker(assemble)
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask := env.Asker(assemble)
 		for _, rate := range [][2]string{{"", "20"}, {"60", ""}, {"many", "20"}, {"60", "20.5"}, {"0", "20"}, {"60", "0"}} {
 			ask("500", deleteRequest("", "file_absent").Limited(rate[0], rate[1]), `"error":{"text":`)
 		}
 		ask("404", deleteRequest("", "file_absent").Limited("1000000", "100000"))
-		e := deleteRequest("", "file_absent").As(w.Tenant.StandardKey(w.TB(), "")).Limited("7", "3")
+		e := deleteRequest("", "file_absent").As(env.Tenant.StandardKey(env.TB(), "")).Limited("7", "3")
 		began := time.Now()
 		for range 3 {
 			ask("404", e)
@@ -106,6 +106,6 @@ func TestRates(t *testing.T) {
 }
 
 // putFile stores a version of a file of the tenant's workspace.
-func putFile(w *cases.World, f ids.File, content string) {
-	w.Bucket().Put(w.TB(), files.Key(w.Tenant.Workspace, f), content)
+func putFile(env *cases.Environment, f ids.File, content string) {
+	env.Bucket().Put(env.TB(), files.Key(env.Tenant.Workspace, f), content)
 }

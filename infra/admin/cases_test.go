@@ -32,7 +32,7 @@ import (
 	"signalbox.dev/shared/secret"
 )
 
-// shipped runs command lines of the operator in a World, as the program does: it parses, asks,
+// shipped runs command lines of the operator in an environment, as the program does: it parses, asks,
 // acts, writes and exits. A line is parsed once, because that takes longer than all the rest.
 type shipped struct {
 	folder    string
@@ -45,14 +45,14 @@ type parsedLine struct {
 	command *kong.Context
 }
 
-// command makes the act of a command line. Its result is the exit code, and shows an answer.
-func (s *shipped) command(w *cases.World, line string) cases.Act {
-	s.describe(w)
+// commandLine makes the operation of a command line. Its result is the exit code, and shows an answer.
+func (s *shipped) commandLine(env *cases.Environment, line string) cases.Operation {
+	s.describe(env)
 	args := append([]string{"--local", s.folder}, strings.Fields(line)...)
 	words := strings.Fields(line)
-	return cases.Act{
+	return cases.Operation{
 		Name: words[0] + " " + words[1], Failed: "1 or 5", Unconditional: true, Limit: time.Minute,
-		Ends: func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+		FaultOutcomes: func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
 			if strings.Contains(f.Name, "version") || strings.HasPrefix(c.Kind, "DeleteObjects") && strings.HasPrefix(f.Name, "HTML") { // it deletes a batch once, and the operator repeats it
 				return []string{"1"}
 			}
@@ -61,10 +61,10 @@ func (s *shipped) command(w *cases.World, line string) cases.Act {
 			}
 			return []string{"1", "5"} // the judge knows which
 		},
-		Do: func(ctx context.Context, client aws.HTTPClient) cases.Result {
+		Run: func(ctx context.Context, client aws.HTTPClient) cases.Result {
 			var stdout, stderr bytes.Buffer
 			a := newApp(strings.NewReader(""), &stdout, &stderr)
-			a.http, a.now, a.pause = client, w.Now, w.Pause
+			a.http, a.now, a.pause = client, env.Now, env.Pause
 			p, ctx := s.parse(a, line, args), acts.Watched(ctx)
 			code := a.report(ctx, a.carryOut(ctx, &p.given, p.command), args)
 			return cases.Result{Text: strconv.Itoa(code), Shown: answer{code, stdout.String(), stderr.String()}}
@@ -82,29 +82,29 @@ func (s *shipped) parse(a *app, line string, args []string) parsedLine {
 }
 
 // describe writes the stack's description.
-func (s *shipped) describe(w *cases.World) {
-	o := w.Outputs
-	text, err := json.Marshal(description(w.Engines(), target.Outputs{
+func (s *shipped) describe(env *cases.Environment) {
+	o := env.Outputs
+	text, err := json.Marshal(description(env.Engines(), target.Outputs{
 		AccessTableName: o.Access, CredentialsTableName: o.Credentials, SyncJobsTableName: o.Jobs, FilesBucketName: o.Files,
-		SealingKeyArn: o.SealingKey, OwnSealingKeyArn: w.OldKey,
+		SealingKeyArn: o.SealingKey, OwnSealingKeyArn: env.OldKey,
 	}))
-	kit.Must(w.TB(), err)
+	kit.Must(env.TB(), err)
 	if s.described != string(text) {
 		s.described = string(text)
-		kit.Must(w.TB(), os.WriteFile(filepath.Join(s.folder, "stack.json"), text, 0o600))
+		kit.Must(env.TB(), os.WriteFile(filepath.Join(s.folder, "stack.json"), text, 0o600))
 	}
 }
 
 // tenancy is an account with keys and two workspaces, and a stranger's key.
 type tenancy struct {
-	*cases.World
+	*cases.Environment
 	*shipped
 
 	account  ids.Account
-	hasFiles bool                   // and so a look reads the bucket
+	hasFiles bool                   // and so a snapshot reads the bucket
 	second   ids.Workspace          // not the default
 	keys     map[string]ids.KeyHash // by name; "marked" is bound and suspended
-	before   *look                  // what was stored before the act
+	before   *snapshot              // what was stored before the operation
 }
 
 func (d *tenancy) fill() {
@@ -118,8 +118,8 @@ func (d *tenancy) fill() {
 	kit.Must(t, d.Registry.SuspendKey(t.Context(), d.account, d.keys["marked"], true))
 }
 
-// look is all that is stored.
-type look struct {
+// snapshot is all that is stored.
+type snapshot struct {
 	*auth.Survey
 
 	rows   storedRows
@@ -146,9 +146,9 @@ func (r storedRows) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...f
 	return &dynamodb.GetItemOutput{}, nil
 }
 
-func (d *tenancy) look() *look {
+func (d *tenancy) snapshot() *snapshot {
 	t, ctx := d.TB(), d.TB().Context()
-	l := &look{rows: d.Rows(d.Outputs.Access).All(t), in: map[ids.Workspace]string{}, listed: map[ids.KeyHash]int{}}
+	l := &snapshot{rows: d.Rows(d.Outputs.Access).All(t), in: map[ids.Workspace]string{}, listed: map[ids.KeyHash]int{}}
 	var err error
 	l.Survey, err = auth.ReadSurvey(ctx, l.rows, "")
 	kit.Must(t, err)
@@ -196,7 +196,9 @@ func (d *tenancy) line(words string) string {
 	return strings.NewReplacer(names...).Replace(words)
 }
 
-func (d *tenancy) act(words string) cases.Act { return d.command(d.World, d.line(words)) }
+func (d *tenancy) operation(words string) cases.Operation {
+	return d.commandLine(d.Environment, d.line(words))
+}
 
 // credential stores a credential, like a request that has got its position.
 func (d *tenancy) credential(ctx context.Context, c cases.Clients, w ids.Workspace, name string, change func(*byok.Draft)) (ids.Credential, error) {
@@ -230,7 +232,7 @@ func (d *tenancy) stores(w ids.Workspace, name string, listed ...string) ids.Cre
 }
 
 // creates is a request that stores a credential in the second workspace.
-func (d *tenancy) creates() cases.Act {
+func (d *tenancy) creates() cases.Operation {
 	return d.Command("a create", func(ctx context.Context, c cases.Clients) error {
 		_, err := d.credential(ctx, c, d.second, "late", func(*byok.Draft) {})
 		return err
@@ -259,26 +261,26 @@ func (d *tenancy) begin(w ids.Workspace) {
 	kit.Must(d.TB(), err)
 }
 
-// play plays the act of a command line. fine returns what is wrong when it is done, and always
-// what may never be. The repeated act must end in one of the codes.
-func (d *tenancy) play(words string, fine, always func(*look) string, codes ...string) cases.Play {
-	act := d.act(words)
-	return cases.Play{Act: act, Judge: func(done []cases.Done) {
-		last, now := done[len(done)-1], d.look()
+// scenario makes the scenario of a command line. fine returns what is wrong when it is done, and always
+// what may never be. The repeated command must end in one of the codes.
+func (d *tenancy) scenario(words string, fine, always func(*snapshot) string, codes ...string) cases.Scenario {
+	op := d.operation(words)
+	return cases.Scenario{Operation: op, Judge: func(outcomes []cases.Outcome) {
+		last, now := outcomes[len(outcomes)-1], d.snapshot()
 		if why := always(now); why != "" {
-			d.Broken("stored", "%s ends in %s, and %s", act.Name, last.Result.Text, why)
+			d.Broken("stored", "%s ends in %s, and %s", op.Name, last.Result.Text, why)
 		}
 		shown, _ := last.Result.Shown.(answer)
 		if last.Again && !slices.Contains(codes, last.Result.Text) {
-			d.Broken("result", "%s repeated ends in %s: %s", act.Name, last.Result.Text, shown.stderr)
+			d.Broken("result", "%s repeated ends in %s: %s", op.Name, last.Result.Text, shown.stderr)
 		}
 		if !last.Again {
-			last = done[0]
-			d.judge(act.Name, last, len(done) > 1, now)
+			last = outcomes[0]
+			d.judge(op.Name, last, len(outcomes) > 1, now)
 		}
 		if last.Again || last.Result.Text == codes[0] {
 			if why := fine(now); why != "" {
-				d.Broken("stored", "%s ends in %s, but %s", act.Name, last.Result.Text, why)
+				d.Broken("stored", "%s ends in %s, but %s", op.Name, last.Result.Text, why)
 			}
 		}
 	}}
@@ -287,8 +289,8 @@ func (d *tenancy) play(words string, fine, always func(*look) string, codes ...s
 // advice are the words of a sentence that says what to do.
 var advice = regexp.MustCompile("epeat|may have been done|is not running|deadline")
 
-// judge compares the exit code and the audit lines of an act with what it changed.
-func (d *tenancy) judge(name string, done cases.Done, beside bool, now *look) {
+// judge compares the exit code and the audit lines of a command with what it changed.
+func (d *tenancy) judge(name string, done cases.Outcome, concurrent bool, now *snapshot) {
 	shown, _ := done.Result.Shown.(answer)
 	lines, code := shown.audits(), done.Result.Text
 	changed := d.Changed()
@@ -301,7 +303,7 @@ func (d *tenancy) judge(name string, done cases.Done, beside bool, now *look) {
 			d.Broken("line", "the last line of %s says %v, but the exit code is %s", name, last, code)
 		}
 	}
-	if beside {
+	if concurrent {
 		return
 	}
 	if changed && len(lines) == 0 {
@@ -323,7 +325,7 @@ func (d *tenancy) judge(name string, done cases.Done, beside bool, now *look) {
 }
 
 // denies reports whether the row of a line's key shows that the line is not true.
-func (l *look) denies(line map[string]any) bool {
+func (l *snapshot) denies(line map[string]any) bool {
 	hash, _ := line["key"].(string)
 	key, exists := l.Keys[ids.KeyHash(hash)]
 	switch line["action"] {
@@ -339,7 +341,7 @@ func (l *look) denies(line map[string]any) bool {
 	return false
 }
 
-func never(*look) string { return "" }
+func never(*snapshot) string { return "" }
 
 func unless(fine bool, format string, a ...any) string {
 	if fine {
@@ -356,28 +358,28 @@ func TestCases(t *testing.T) {
 	}
 	s := &shipped{folder: t.TempDir(), parsed: map[string]parsedLine{}}
 	all := cases.Suite{}
-	// add adds a case: fill stores more than a tenancy has, and set makes the acts.
-	add := func(name string, fill func(*tenancy), set func(*tenancy) cases.Play) {
-		all.Cases = append(all.Cases, cases.Case{Name: name, Versioning: "Enabled", ModelOnly: "an act takes keys by their hashes, which are random on engines", Set: func(w *cases.World) cases.Play {
-			d := cases.Prepared(w, func() tenancy {
-				d := tenancy{World: w, shipped: s}
+	// add adds a case: fill stores more than a tenancy has, and set makes the operations.
+	add := func(name string, fill func(*tenancy), set func(*tenancy) cases.Scenario) {
+		all.Cases = append(all.Cases, cases.Case{Name: name, Versioning: "Enabled", SkipEngines: "a command names keys by their hashes, which are random on engines", SetUp: func(env *cases.Environment) cases.Scenario {
+			d := cases.Prepared(env, func() tenancy {
+				d := tenancy{Environment: env, shipped: s}
 				d.fill()
 				fill(&d)
-				d.before = d.look()
+				d.before = d.snapshot()
 				return d
 			})
-			d.World = w
+			d.Environment = env
 			return set(&d)
 		}})
 	}
 	nothing := func(*tenancy) {}
-	add("suspend", nothing, func(d *tenancy) cases.Play {
-		p := d.play("account disable ACCOUNT --yes", func(l *look) string {
+	add("suspend", nothing, func(d *tenancy) cases.Scenario {
+		p := d.scenario("account disable ACCOUNT --yes", func(l *snapshot) string {
 			return unless(l.Accounts[d.account].Suspended && l.letIn == "stranger's", "the account's row is suspended: %t; let in: %s", l.Accounts[d.account].Suspended, l.letIn)
 		}, never, "0")
-		p.Beside = []cases.Beside{
-			{Act: d.act("key create another --account ACCOUNT"), Then: "0", Ends: []string{"4"}},
-			{Act: d.act("key delete PLAIN --yes"), Then: "0"},
+		p.Concurrent = []cases.Concurrent{
+			{Operation: d.operation("key create another --account ACCOUNT"), AfterConcurrent: "0", OwnOutcomes: []string{"4"}},
+			{Operation: d.operation("key delete PLAIN --yes"), AfterConcurrent: "0"},
 		}
 		return p
 	})
@@ -388,11 +390,11 @@ func TestCases(t *testing.T) {
 			}
 		}
 		kit.Must(d.TB(), d.Registry.SuspendAccount(d.TB().Context(), d.account, true))
-	}, func(d *tenancy) cases.Play {
-		p := d.play("account enable ACCOUNT", func(l *look) string {
+	}, func(d *tenancy) cases.Scenario {
+		p := d.scenario("account enable ACCOUNT", func(l *snapshot) string {
 			return unless(!l.Accounts[d.account].Suspended && strings.HasSuffix(l.letIn, "bound listed marked plain stranger's"),
 				"the account's row is suspended: %t; let in: %s", l.Accounts[d.account].Suspended, l.letIn)
-		}, func(l *look) string {
+		}, func(l *snapshot) string {
 			marked := 0
 			for _, key := range l.Keys {
 				if key.Suspended {
@@ -401,40 +403,40 @@ func TestCases(t *testing.T) {
 			}
 			return unless(marked == 0 || l.Accounts[d.account].Suspended, "keys of the account can be made while %d stay suspended", marked)
 		}, "0")
-		p.Beside = []cases.Beside{{Act: d.act("key create another --account ACCOUNT"), Then: "0", Ends: []string{"0", "4"}}}
+		p.Concurrent = []cases.Concurrent{{Operation: d.operation("key create another --account ACCOUNT"), AfterConcurrent: "0", OwnOutcomes: []string{"0", "4"}}}
 		return p
 	})
 	add("delete a workspace", func(d *tenancy) {
 		kit.Must(d.TB(), d.Registry.SetDefaultWorkspace(d.TB().Context(), d.account, d.second))
-	}, func(d *tenancy) cases.Play {
-		p := d.play("workspace delete SECOND --account ACCOUNT --yes", d.deleted, d.halfDeleted, "0")
-		p.Beside = []cases.Beside{
-			{Act: d.act("key create another --account ACCOUNT --workspace SECOND"), Then: "0", Ends: []string{"4"}},
-			{Act: d.act("key enable BOUND"), Then: "0", Ends: []string{"4"}},
-			{Act: d.act("workspace default DEFAULT --account ACCOUNT"), Then: "0"},
+	}, func(d *tenancy) cases.Scenario {
+		p := d.scenario("workspace delete SECOND --account ACCOUNT --yes", d.deleted, d.halfDeleted, "0")
+		p.Concurrent = []cases.Concurrent{
+			{Operation: d.operation("key create another --account ACCOUNT --workspace SECOND"), AfterConcurrent: "0", OwnOutcomes: []string{"4"}},
+			{Operation: d.operation("key enable BOUND"), AfterConcurrent: "0", OwnOutcomes: []string{"4"}},
+			{Operation: d.operation("workspace default DEFAULT --account ACCOUNT"), AfterConcurrent: "0"},
 		}
 		return p
 	})
-	add("erase", (*tenancy).fillSecond, func(d *tenancy) cases.Play {
+	add("erase", (*tenancy).fillSecond, func(d *tenancy) cases.Scenario {
 		// The faults of its calls are played where a deletion, a purge and a key's deletion stand alone.
-		p := d.play("workspace erase SECOND --account ACCOUNT --yes", func(l *look) string {
+		p := d.scenario("workspace erase SECOND --account ACCOUNT --yes", func(l *snapshot) string {
 			_, bound := l.Keys[d.keys["bound"]]
 			_, marked := l.Keys[d.keys["marked"]]
 			return cmp.Or(d.deleted(l), d.purged(l), unless(!bound && !marked, "a bound key is left"))
 		}, d.halfDeleted, "0")
-		p.Act.NoMenu = true
-		p.Beside = []cases.Beside{
-			{Act: d.act("key create another --account ACCOUNT --workspace SECOND"), Then: "0", Ends: []string{"4"}},
-			{Act: d.creates(), Held: true, Ends: []string{"failed"}},
+		p.Operation.ConcurrentOnly = true
+		p.Concurrent = []cases.Concurrent{
+			{Operation: d.operation("key create another --account ACCOUNT --workspace SECOND"), AfterConcurrent: "0", OwnOutcomes: []string{"4"}},
+			{Operation: d.creates(), InFlight: true, OwnOutcomes: []string{"failed"}},
 		}
 		return p
 	})
 	add("purge", func(d *tenancy) {
 		d.fillSecond()
 		d.Tenant.DeleteWorkspace(d.TB(), d.second)
-	}, func(d *tenancy) cases.Play {
-		p := d.play("workspace purge SECOND --account ACCOUNT --yes", d.purged, d.halfDeleted, "0")
-		p.Beside = []cases.Beside{{Act: d.act("workspace delete SECOND --account ACCOUNT --yes"), Then: "0"}}
+	}, func(d *tenancy) cases.Scenario {
+		p := d.scenario("workspace purge SECOND --account ACCOUNT --yes", d.purged, d.halfDeleted, "0")
+		p.Concurrent = []cases.Concurrent{{Operation: d.operation("workspace delete SECOND --account ACCOUNT --yes"), AfterConcurrent: "0"}}
 		return p
 	})
 	lists := func(d *tenancy) {
@@ -442,39 +444,39 @@ func TestCases(t *testing.T) {
 		d.stores(d.second, "two", "plain", "listed")
 		d.stores(d.second, "three", "plain")
 	}
-	add("disable a key", lists, func(d *tenancy) cases.Play {
-		p := d.play("key disable LISTED", func(l *look) string {
+	add("disable a key", lists, func(d *tenancy) cases.Scenario {
+		p := d.scenario("key disable LISTED", func(l *snapshot) string {
 			return unless(l.letIn == "bound plain stranger's", "let in: %s", l.letIn)
 		}, never, "0", "3")
 		d.warns(&p, "Query account# 1", "Query account# 2", "Query workspace# 1", "Query workspace# 2", "BatchGetItem key# 1")
-		p.Beside = []cases.Beside{{Act: d.act("key delete LISTED --yes"), Then: "3", Ends: []string{"0"}}}
+		p.Concurrent = []cases.Concurrent{{Operation: d.operation("key delete LISTED --yes"), AfterConcurrent: "3", OwnOutcomes: []string{"0"}}}
 		return p
 	})
-	add("delete a key", lists, func(d *tenancy) cases.Play {
-		p := d.play("key delete LISTED --yes", func(l *look) string {
+	add("delete a key", lists, func(d *tenancy) cases.Scenario {
+		p := d.scenario("key delete LISTED --yes", func(l *snapshot) string {
 			_, exists := l.Keys[d.keys["listed"]]
 			listed := l.listed[d.keys["listed"]] // a list for this key alone keeps it: an empty one admits nobody
 			return unless(!exists && listed <= 1, "the key is there: %t, and %d lists have it", exists, listed)
-		}, func(l *look) string {
+		}, func(l *snapshot) string {
 			return unless(l.listed[d.keys["listed"]] == 2 || !strings.Contains(l.letIn, "listed"), "the key is let in, and %d lists have it", l.listed[d.keys["listed"]])
 		}, "0", "3")
 		d.warns(&p, "Query account# 1", "Query account# 2", "Query workspace# 1", "Query workspace# 2", "BatchGetItem key# 1")
-		p.Beside = []cases.Beside{{Act: d.act("key replace LISTED PLAIN"), Then: "0", Ends: []string{"0", "1", "3", "4"}}}
+		p.Concurrent = []cases.Concurrent{{Operation: d.operation("key replace LISTED PLAIN"), AfterConcurrent: "0", OwnOutcomes: []string{"0", "1", "3", "4"}}}
 		return p
 	})
-	add("replace a key", lists, func(d *tenancy) cases.Play {
-		p := d.play("key replace LISTED PLAIN", func(l *look) string {
+	add("replace a key", lists, func(d *tenancy) cases.Scenario {
+		p := d.scenario("key replace LISTED PLAIN", func(l *snapshot) string {
 			return unless(l.listed[d.keys["plain"]] == 3, "%d lists have the new key", l.listed[d.keys["plain"]])
-		}, func(l *look) string {
+		}, func(l *snapshot) string {
 			return unless(l.listed[d.keys["listed"]] == 2, "%d lists have the old key", l.listed[d.keys["listed"]])
 		}, "0")
-		p.Beside = []cases.Beside{{Act: d.act("key replace LISTED BOUND"), Then: "0"}}
+		p.Concurrent = []cases.Concurrent{{Operation: d.operation("key replace LISTED BOUND"), AfterConcurrent: "0"}}
 		return p
 	})
 	add("supersede a credential", func(d *tenancy) {
 		d.stores(d.second, "old")
 		d.stores(d.second, "new")
-	}, func(d *tenancy) cases.Play {
+	}, func(d *tenancy) cases.Scenario {
 		both := func() (old, successor byok.Credential) {
 			found, err := d.Manager.List(d.TB().Context(), d.second)
 			kit.Must(d.TB(), err)
@@ -484,21 +486,21 @@ func TestCases(t *testing.T) {
 			return found[1], found[0]
 		}
 		old, successor := both()
-		p := d.play(fmt.Sprintf("credential supersede %s %s", old.ID, successor.ID), func(*look) string {
+		p := d.scenario(fmt.Sprintf("credential supersede %s %s", old.ID, successor.ID), func(*snapshot) string {
 			old, successor := both()
 			return unless(old.Disabled && !successor.Disabled && successor.SortOrder < old.SortOrder, "stored are %+v and %+v", old, successor)
-		}, func(*look) string {
+		}, func(*snapshot) string {
 			old, successor := both()
 			return unless(!old.Disabled || !successor.Disabled, "both are disabled") + unless(old.SortOrder != successor.SortOrder, "both have one place")
 		}, "0")
-		ends := p.Act.Ends
-		p.Act.Ends = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+		ends := p.Operation.FaultOutcomes
+		p.Operation.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
 			if strings.HasPrefix(f.Name, "cancelled") { // it starts over
 				return []string{plain, "1", "5"}[:1+map[bool]int{true: 2}[each]]
 			}
 			return ends(c, f, each, plain)
 		}
-		p.Beside = []cases.Beside{{Act: d.act("credential disable " + string(old.ID)), Then: "0"}}
+		p.Concurrent = []cases.Concurrent{{Operation: d.operation("credential disable " + string(old.ID)), AfterConcurrent: "0"}}
 		return p
 	})
 	add("repair a restored table", func(d *tenancy) {
@@ -512,21 +514,21 @@ func TestCases(t *testing.T) {
 		d.stores(d.second, "since")
 		d.PutAll(d.Before, live.All(t))
 		live.Become(t, moment)
-	}, func(d *tenancy) cases.Play {
-		p := d.play("restore repair --before BEFORE --yes", func(l *look) string {
+	}, func(d *tenancy) cases.Scenario {
+		p := d.scenario("restore repair --before BEFORE --yes", func(l *snapshot) string {
 			return unless(l.letIn == "plain stranger's" && (l.Workspaces[d.second].Next["openai"] > 1 || !l.Workspaces[d.second].DeletedAt.IsZero()) && len(l.Missing) == 0,
 				"let in: %s; the next position is %d", l.letIn, l.Workspaces[d.second].Next["openai"])
 		}, never, "0")
-		p.Beside = []cases.Beside{
-			{Act: d.act("workspace delete SECOND --account ACCOUNT --yes"), Then: "0"},
-			{Act: d.act("key delete BOUND --yes"), Then: "0"},
+		p.Concurrent = []cases.Concurrent{
+			{Operation: d.operation("workspace delete SECOND --account ACCOUNT --yes"), AfterConcurrent: "0"},
+			{Operation: d.operation("key delete BOUND --yes"), AfterConcurrent: "0"},
 		}
 		return p
 	})
 	add("rewrap", func(d *tenancy) {
 		d.stores(d.second, "one")
 		d.stores(d.Tenant.Workspace, "two")
-	}, func(d *tenancy) cases.Play {
+	}, func(d *tenancy) cases.Scenario {
 		opens := func(wanted string) string {
 			for _, row := range kit.Credentials(d.TB(), d.Rows(d.Outputs.Credentials).All(d.TB())) {
 				key, err := row.Open(d.TB().Context(), seal.NewOpener(d.KMS, row.Seal.KeyARN))
@@ -536,18 +538,18 @@ func TestCases(t *testing.T) {
 			}
 			return ""
 		}
-		p := d.play("credential rewrap --to NEXT --rate 5000", func(*look) string { return opens(d.Outputs.SealingKey) }, func(*look) string { return opens("") }, "0")
-		p.Beside = []cases.Beside{{Act: d.creates()}}
+		p := d.scenario("credential rewrap --to NEXT --rate 5000", func(*snapshot) string { return opens(d.Outputs.SealingKey) }, func(*snapshot) string { return opens("") }, "0")
+		p.Concurrent = []cases.Concurrent{{Operation: d.creates()}}
 		return p
 	})
-	all.Play(t)
+	all.Run(t)
 }
 
 // warns adds to the results of a fault the one without it, at the first calls: they only serve a
 // warning.
-func (d *tenancy) warns(p *cases.Play, reads ...string) {
-	ends := p.Act.Ends
-	p.Act.Ends = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+func (d *tenancy) warns(p *cases.Scenario, reads ...string) {
+	ends := p.Operation.FaultOutcomes
+	p.Operation.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
 		if slices.Contains(reads, c.String()) {
 			return append(ends(c, f, each, plain), plain)
 		}
@@ -556,7 +558,7 @@ func (d *tenancy) warns(p *cases.Play, reads ...string) {
 }
 
 // deleted returns what is left of the second workspace's deletion.
-func (d *tenancy) deleted(l *look) string {
+func (d *tenancy) deleted(l *snapshot) string {
 	for hash, key := range l.Keys {
 		if key.Workspace == d.second && !key.Disabled {
 			return "its key " + hash.Short() + " is enabled"
@@ -567,13 +569,13 @@ func (d *tenancy) deleted(l *look) string {
 
 // halfDeleted returns what may never be: a deleted default, a key in a part of its lists, or a
 // change of the other workspace.
-func (d *tenancy) halfDeleted(l *look) string {
+func (d *tenancy) halfDeleted(l *snapshot) string {
 	return unless(l.Workspaces[d.second].DeletedAt.IsZero() || l.Accounts[d.account].Default != d.second, "the default workspace is deleted") +
 		unless(len(l.Missing)+len(l.Stray) == 0, "entries of lists are missing %v or stray %v", l.Missing, l.Stray) +
 		unless(l.in[d.Tenant.Workspace] == d.before.in[d.Tenant.Workspace], "the other workspace has %s", l.in[d.Tenant.Workspace])
 }
 
 // purged returns what is left in the second workspace.
-func (d *tenancy) purged(l *look) string {
+func (d *tenancy) purged(l *snapshot) string {
 	return unless(l.in[d.second] == "0 credentials, 0 versions, 0 uploads", "the workspace has %s", l.in[d.second])
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // TestCases plays the operator's changes of keys and workspaces with each fault of each call, and
-// pairs of them beside each other.
+// pairs of them at the same time.
 func TestCases(t *testing.T) {
 	var all []cases.Case
 	for _, name := range []string{
@@ -28,9 +28,9 @@ func TestCases(t *testing.T) {
 		all = append(all, one(name))
 	}
 	for _, p := range []struct {
-		name, beside string
-		then         error   // the first one's result after the other one
-		ends         []error // of the other one
+		name, other string
+		after       error   // the first one's result after the other one
+		own         []error // of the other one
 	}{
 		{"enable key", "delete key", auth.ErrNoKey, nil},
 		{"disable key", "delete key", auth.ErrNoKey, nil},
@@ -49,56 +49,56 @@ func TestCases(t *testing.T) {
 		{"delete second", "set second", nil, []error{auth.ErrWorkspaceDeleted}},
 		{"delete workspace", "delete workspace", nil, nil},
 	} {
-		all = append(all, pair(p.name, p.beside, p.then, p.ends))
+		all = append(all, pair(p.name, p.other, p.after, p.own))
 	}
 	cases.Suite{Cases: all, Overlaps: []cases.Overlap{
 		{Name: "keys and the deletion of their workspace", Reaches: []string{"create key: done", "create key: " + auth.ErrWorkspaceDeleted.Error(), "enable key: done"},
-			Set: func(w *cases.World) ([]cases.Act, func([]cases.Done)) {
-				s := set(w)
-				acts := []cases.Act{act(w, s, "create key"), act(w, s, "enable key"), act(w, s, "set default"), act(w, s, "delete workspace")}
-				return acts, func(done []cases.Done) { judge(w, done) }
+			SetUp: func(env *cases.Environment) ([]cases.Operation, func([]cases.Outcome)) {
+				s := set(env)
+				operations := []cases.Operation{operation(env, s, "create key"), operation(env, s, "enable key"), operation(env, s, "set default"), operation(env, s, "delete workspace")}
+				return operations, func(outcomes []cases.Outcome) { judge(env, outcomes) }
 			}},
-	}}.Play(t)
+	}}.Run(t)
 }
 
 func one(name string) cases.Case {
-	return cases.Case{Name: name, Set: func(w *cases.World) cases.Play {
-		return cases.Play{Act: act(w, set(w), name), Judge: func(done []cases.Done) { judge(w, done) }}
+	return cases.Case{Name: name, SetUp: func(env *cases.Environment) cases.Scenario {
+		return cases.Scenario{Operation: operation(env, set(env), name), Judge: func(outcomes []cases.Outcome) { judge(env, outcomes) }}
 	}}
 }
 
-func pair(name, beside string, then error, ends []error) cases.Case {
-	return cases.Case{Name: name + " beside " + beside, Set: func(w *cases.World) cases.Play {
-		s := set(w)
-		a, b := act(w, s, name), cases.Beside{Act: act(w, s, beside)}
-		if a.NoMenu = true; name == beside {
-			b.Act.Name = "the other"
+func pair(name, other string, after error, own []error) cases.Case {
+	return cases.Case{Name: name + " beside " + other, SetUp: func(env *cases.Environment) cases.Scenario {
+		s := set(env)
+		op, b := operation(env, s, name), cases.Concurrent{Operation: operation(env, s, other)}
+		if op.ConcurrentOnly = true; name == other {
+			b.Operation.Name = "the other"
 		}
-		if then != nil {
-			b.Then = then.Error()
+		if after != nil {
+			b.AfterConcurrent = after.Error()
 		}
-		for _, err := range ends {
-			b.Ends = append(b.Ends, err.Error())
+		for _, err := range own {
+			b.OwnOutcomes = append(b.OwnOutcomes, err.Error())
 		}
-		return cases.Play{Act: a, Beside: []cases.Beside{b}, Judge: func(done []cases.Done) { judge(w, done) }}
+		return cases.Scenario{Operation: op, Concurrent: []cases.Concurrent{b}, Judge: func(outcomes []cases.Outcome) { judge(env, outcomes) }}
 	}}
 }
 
-func set(w *cases.World) situation {
-	return cases.Prepared(w, func() situation {
-		bound, now, rows := w.Tenant.StandardKey(w.TB(), w.Tenant.Workspace), time.Now().UTC().Truncate(time.Second), w.Rows(w.Outputs.Access)
-		second := w.Tenant.NewWorkspace(w.TB())
-		for _, row := range rows.All(w.TB()) {
+func set(env *cases.Environment) situation {
+	return cases.Prepared(env, func() situation {
+		bound, now, rows := env.Tenant.StandardKey(env.TB(), env.Tenant.Workspace), time.Now().UTC().Truncate(time.Second), env.Rows(env.Outputs.Access)
+		second := env.Tenant.NewWorkspace(env.TB())
+		for _, row := range rows.All(env.TB()) {
 			if row["created_at"] != nil { // all are as old on a slow machine, too
-				rows.Set(w.TB(), row, "created_at", kit.Number(fmt.Sprint(now.Unix())))
+				rows.Set(env.TB(), row, "created_at", kit.Number(fmt.Sprint(now.Unix())))
 			}
 		}
-		return situation{w.Tenant.ID, w.Tenant.Workspace, second, auth.HashKey(bound), auth.HashKey(w.Tenant.Management), now}
+		return situation{env.Tenant.ID, env.Tenant.Workspace, second, auth.HashKey(bound), auth.HashKey(env.Tenant.Management), now}
 	})
 }
 
-// act makes the act of a command.
-func act(w *cases.World, s situation, name string) cases.Act {
+// operation makes the operation of a command.
+func operation(env *cases.Environment, s situation, name string) cases.Operation {
 	all := commands(s)
 	all["set default"] = func(ctx context.Context, r *auth.Registry) error {
 		return r.SetDefaultWorkspace(ctx, s.account, s.workspace)
@@ -110,36 +110,36 @@ func act(w *cases.World, s situation, name string) cases.Act {
 		return r.DeleteWorkspace(ctx, s.account, s.workspace)
 	}
 	all["delete second"] = func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, s.account, s.second) }
-	return w.Command(name, func(ctx context.Context, c cases.Clients) error { return all[name](ctx, c.Registry) },
+	return env.Command(name, func(ctx context.Context, c cases.Clients) error { return all[name](ctx, c.Registry) },
 		auth.ErrNoKey, auth.ErrWorkspaceDeleted, auth.ErrSuspended)
 }
 
 // judge requires, unless a command failed and was not repeated, that a key is in all its lists
 // or in none, that a default workspace is live, and that no enabled key is bound to a deleted
 // workspace.
-func judge(w *cases.World, done []cases.Done) {
-	if slices.ContainsFunc(done, func(d cases.Done) bool { return d.Result.Text == "failed" }) && !done[len(done)-1].Again {
+func judge(env *cases.Environment, outcomes []cases.Outcome) {
+	if slices.ContainsFunc(outcomes, func(o cases.Outcome) bool { return o.Result.Text == "failed" }) && !outcomes[len(outcomes)-1].Again {
 		return
 	}
-	survey, err := auth.ReadSurvey(context.Background(), w.DB, w.Outputs.Access)
+	survey, err := auth.ReadSurvey(context.Background(), env.DB, env.Outputs.Access)
 	if err != nil {
-		w.Broken("stored", "the table cannot be read: %v", err)
+		env.Broken("stored", "the table cannot be read: %v", err)
 		return
 	}
 	if len(survey.Missing)+len(survey.Stray)+len(survey.Unknown) > 0 {
-		w.Broken("stored", "list entries are missing: %d, stray: %d, unknown: %d", len(survey.Missing), len(survey.Stray), len(survey.Unknown))
+		env.Broken("stored", "list entries are missing: %d, stray: %d, unknown: %d", len(survey.Missing), len(survey.Stray), len(survey.Unknown))
 	}
 	for _, account := range survey.Accounts {
 		if account.Default != "" && !survey.Workspaces[account.Default].DeletedAt.IsZero() {
-			w.Broken("stored", "the default workspace is deleted")
+			env.Broken("stored", "the default workspace is deleted")
 		}
 	}
 	for _, key := range survey.Keys {
 		switch {
 		case key.Damage != nil:
-			w.Broken("stored", "a key is damaged: %v", key.Damage)
+			env.Broken("stored", "a key is damaged: %v", key.Damage)
 		case !key.Disabled && !survey.Workspaces[key.Workspace].DeletedAt.IsZero():
-			w.Broken("stored", "a key of a deleted workspace is enabled")
+			env.Broken("stored", "a key of a deleted workspace is enabled")
 		}
 	}
 }
@@ -243,16 +243,16 @@ func is[T any](want, got T, err error) error {
 // another account. It then writes nothing.
 func TestRefusals(t *testing.T) { cases.OnModel(t, "", 0, refusals) }
 
-func refusals(w *cases.World) {
-	ctx, t, r, own := w.TB().Context(), w.TB(), w.Registry, w.Tenant
-	stranger := w.Stranger()
+func refusals(env *cases.Environment) {
+	ctx, t, r, own := env.TB().Context(), env.TB(), env.Registry, env.Tenant
+	stranger := env.Stranger()
 	deleted, second := own.NewWorkspace(t), own.NewWorkspace(t)
 	stranded := auth.HashKey(own.StandardKey(t, deleted))
 	own.DeleteWorkspace(t, deleted)
 	_, err := r.CreateWorkspace(ctx, own.ID, strings.Repeat("é", 255))
 	kit.Must(t, err)
 	own.StandardKey(t, second)
-	rows := w.Rows(w.Outputs.Access)
+	rows := env.Rows(env.Outputs.Access)
 	before := rows.All(t)
 	nobody, nowhere, unknown := ids.New[ids.Account](), ids.New[ids.Workspace](), auth.HashKey("nobody's")
 	wants := func(want error, errs ...error) {

@@ -43,10 +43,10 @@ import (
 )
 
 // Act is a request to a function (World.Request), or a command of the operator.
-type Act struct {
+type Operation struct {
 	Name string
 	// Do runs the act once. Its calls go through the client; it ends with the context.
-	Do func(context.Context, aws.HTTPClient) Result
+	Run func(context.Context, aws.HTTPClient) Result
 	// Want is the Text of the result, Calls are the promised calls, by kind, and Rounds is how
 	// many of them come one after the other: each without a fault or another act. An empty
 	// Want is not checked; without Calls, neither are the Rounds.
@@ -56,17 +56,17 @@ type Act struct {
 	// Failed is the Text of the result if a call that is needed fails.
 	Failed string
 	// Spare are kinds of calls whose failure changes nothing.
-	Spare []string
+	OptionalCalls []string
 	// Ends returns the results that a fault must end in, where neither the menu nor Spare says
 	// it: each if it is met each time, plain for the result without a fault. Nil means that the
 	// menu decides.
-	Ends func(c Call, f *Fault, each bool, plain string) []string
+	FaultOutcomes func(c Call, f *Fault, each bool, plain string) []string
 	// Limit is the time that the act has on the model, 10 s by default.
 	Limit time.Duration
 	// Unconditional means that its writes need no condition.
 	Unconditional bool
 	// NoMenu means that the act is played beside the others only.
-	NoMenu bool
+	ConcurrentOnly bool
 }
 
 // Result is what the user of an act sees.
@@ -78,36 +78,36 @@ type Result struct {
 }
 
 // Beside is another act.
-type Beside struct {
-	Act Act
+type Concurrent struct {
+	Operation Operation
 	// Then is the result of the case's act if this act came first.
-	Then string
+	AfterConcurrent string
 	// Lost is the result if this act came between a call whose answer was lost and its repetition,
 	// where that is another one.
-	Lost string
+	AfterLostAnswer string
 	// Ends are further results of this act beside the case's one; without it, only its result
 	// alone.
-	Ends []string
+	OwnOutcomes []string
 	// Held means that this act is a request, and the case's act waits for such requests: it
 	// begins first, and is held before its last call until after each call of the case's act.
-	Held bool
+	InFlight bool
 }
 
 // Play is what a case plays in one World.
-type Play struct {
-	Act    Act
-	Beside []Beside
+type Scenario struct {
+	Operation  Operation
+	Concurrent []Concurrent
 	// Judge judges the results so far and what is stored. It is called when all have ended,
 	// and again after the act was repeated. Without it, only results are judged.
-	Judge func(done []Done)
+	Judge func(outcomes []Outcome)
 }
 
 // Done is an act that ended.
-type Done struct {
-	Act    string
-	Again  bool // it was repeated, without a fault
-	Fault  *Fault
-	Result Result
+type Outcome struct {
+	Operation string
+	Again     bool // it was repeated, without a fault
+	Fault     *Fault
+	Result    Result
 }
 
 // Case is a situation and an act in it.
@@ -115,12 +115,12 @@ type Case struct {
 	Name       string
 	Versioning string // of the bucket: "", "Enabled" or "Suspended"
 	// ModelOnly is the reason why the engines do not play the case.
-	ModelOnly string
-	Set       func(*World) Play
+	SkipEngines string
+	SetUp       func(*Environment) Scenario
 }
 
 // plan is what an act does without a disturbance.
-type plan struct {
+type trace struct {
 	calls  []Call
 	rounds int
 	result string
@@ -128,7 +128,7 @@ type plan struct {
 
 // text names the calls, and how many come one after the other if nothing disturbed them: with a
 // disturbance that depends on the machine.
-func (p *plan) text(quiet bool) string {
+func (p *trace) text(quiet bool) string {
 	var calls []string
 	for _, c := range p.calls {
 		calls = append(calls, c.String())
@@ -141,12 +141,12 @@ func (p *plan) text(quiet bool) string {
 	return text
 }
 
-func (p *plan) has(round int, c Call) bool {
+func (p *trace) has(round int, c Call) bool {
 	return slices.ContainsFunc(p.calls, func(d Call) bool { return d.Round == round && d.is(c) })
 }
 
 // siblings are the calls of the same round.
-func (p *plan) siblings(c Call) (all []Call) {
+func (p *trace) siblings(c Call) (all []Call) {
 	i := slices.IndexFunc(p.calls, c.is)
 	for _, d := range p.calls {
 		if i >= 0 && d.Round == p.calls[i].Round && !d.is(c) {
@@ -197,24 +197,24 @@ func (l *life) end(err error) {
 const limitOfReal = 2 * time.Minute
 
 // run runs an act with a disturbance.
-func (w *World) run(a *Act, p *plan, d disturbance) (Result, *client) {
-	limit := cmp.Or(a.Limit, 10*time.Second)
-	if w.Real() {
+func (env *Environment) run(op *Operation, p *trace, d disturbance) (Result, *client) {
+	limit := cmp.Or(op.Limit, 10*time.Second)
+	if env.OnEngines() {
 		limit = limitOfReal
 	}
 	c := &client{
-		world: w, act: a, plan: p, life: newLife(limit), disturbance: d,
+		world: env, operation: op, trace: p, life: newLife(limit), disturbance: d,
 		ran: make(chan struct{}), byID: map[string]*Call{}, made: map[string]chan struct{}{}, answers: map[string]chan struct{}{},
 	}
 	defer c.life.end(context.Canceled)
 	if p == nil {
-		c.plan = &plan{}
+		c.trace = &trace{}
 	}
-	for _, call := range c.plan.calls {
+	for _, call := range c.trace.calls {
 		c.made[call.String()], c.answers[call.String()] = make(chan struct{}), make(chan struct{})
 	}
 	began := time.Now()
-	r := a.Do(c.life, c)
+	r := op.Run(c.life, c)
 	r.Ended = time.Now()
 	if r.Began.IsZero() {
 		r.Began = began
@@ -227,25 +227,25 @@ func (w *World) run(a *Act, p *plan, d disturbance) (Result, *client) {
 
 // quiet reports whether nothing disturbs the act.
 func (d *disturbance) quiet() bool {
-	return d.fault == nil && d.beside == nil && d.every == nil && d.delay == nil && !d.frozen && d.most == 0
+	return d.fault == nil && d.concurrent == nil && d.every == nil && d.delay == nil && !d.frozen && d.most == 0
 }
 
 // verdict is one run of a case.
-type verdict struct {
+type trial struct {
 	disturbance
 
-	beside string // name of the act beside, or ""
-	held   int    // the call after which that act goes on, or 0
-	isReal bool   // it is given on engines too
-	name   string
+	concurrent    string // name of the act beside, or ""
+	inFlightUntil int    // the call after which that act goes on, or 0
+	onEngines     bool   // it is given on engines too
+	name          string
 }
 
 // seen is what a verdict has seen.
-type seen struct {
+type observed struct {
 	problems []string
 	result   string
 	stored   string
-	plan     plan
+	trace    trace
 	met      bool // the disturbance has happened
 }
 
@@ -256,13 +256,13 @@ type Suite struct {
 }
 
 // Play plays the suite.
-func (s Suite) Play(t *testing.T) {
+func (s Suite) Run(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a verdict makes much garbage and keeps no memory
 	tried := map[string]bool{}
 	for _, c := range s.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			(&player{t: t, Case: c, tried: tried, besidePlans: map[string]plan{}, setup: &setup{c.Versioning, 0, map[int]prepared{}}}).play()
+			(&runner{t: t, Case: c, tried: tried, concurrentTraces: map[string]trace{}, setup: &setup{c.Versioning, 0, map[int]prepared{}}}).run()
 		})
 	}
 	for _, o := range s.Overlaps {
@@ -271,57 +271,57 @@ func (s Suite) Play(t *testing.T) {
 }
 
 // player plays a case.
-type player struct {
+type runner struct {
 	Case
 
-	t           *testing.T
-	setup       *setup
-	tried       map[string]bool // kinds of calls with the whole menu, and operations with each reason
-	plan        plan
-	plain       [2]string // what is stored without a fault: on the model, on engines
-	verdicts    int
-	unmet       int
-	failures    int
-	besidePlans map[string]plan
+	t                *testing.T
+	setup            *setup
+	tried            map[string]bool // kinds of calls with the whole menu, and operations with each reason
+	trace            trace
+	plain            [2]string // what is stored without a fault: on the model, on engines
+	played           int
+	unmet            int
+	failures         int
+	concurrentTraces map[string]trace
 }
 
-func (p *player) play() {
+func (p *runner) run() {
 	began := time.Now()
-	p.judge(verdict{isReal: *engines != "", name: "without a fault"})
-	for _, v := range p.all() {
-		v.isReal = *engines == "all" || *engines == "main" && (v.fault == nil || v.beside != "" || v.isReal)
+	p.judge(trial{onEngines: *engines != "", name: "without a fault"})
+	for _, v := range p.trials() {
+		v.onEngines = *engines == "all" || *engines == "main" && (v.fault == nil || v.concurrent != "" || v.onEngines)
 		if p.failures >= 3 {
 			return
 		}
 		p.judge(v)
 	}
 	if p.unmet > 0 {
-		p.t.Errorf("%d of %d verdicts met no disturbance", p.unmet, p.verdicts)
+		p.t.Errorf("%d of %d verdicts met no disturbance", p.unmet, p.played)
 	}
-	p.t.Logf("%d verdicts in %v", p.verdicts, time.Since(began).Round(time.Millisecond))
+	p.t.Logf("%d verdicts in %v", p.played, time.Since(began).Round(time.Millisecond))
 }
 
 // judge gives a verdict: on the model, or in both worlds.
-func (p *player) judge(v verdict) {
-	p.verdicts++
-	got := p.once(v, false)
-	if p.verdicts == 1 {
-		p.plan = got.plan // the engines need it to hold a call until its siblings are made
+func (p *runner) judge(v trial) {
+	p.played++
+	got := p.runTrial(v, false)
+	if p.played == 1 {
+		p.trace = got.trace // the engines need it to hold a call until its siblings are made
 	}
 	if !got.met {
 		p.unmet++
 		p.t.Logf("not met: %s", v.name)
 	}
-	if v.isReal && p.ModelOnly == "" && len(got.problems) == 0 {
-		real := p.once(v, true)
+	if v.onEngines && p.SkipEngines == "" && len(got.problems) == 0 {
+		real := p.runTrial(v, true)
 		for _, problem := range real.problems {
 			got.problems = append(got.problems, "on engines: "+problem)
 		}
 		if v.fault.is(lastsTwoSeconds) { // as many calls as random pauses allow
-			real.plan.calls = got.plan.calls
+			real.trace.calls = got.trace.calls
 		}
 		for what, both := range map[string][2]string{
-			"results": {got.result, real.result}, "stored": {got.stored, real.stored}, "calls": {got.plan.text(p.verdicts == 1), real.plan.text(p.verdicts == 1)},
+			"results": {got.result, real.result}, "stored": {got.stored, real.stored}, "calls": {got.trace.text(p.played == 1), real.trace.text(p.played == 1)},
 		} {
 			if both[0] != both[1] {
 				got.problems = append(got.problems, fmt.Sprintf("the worlds differ in %s (-model +engines):\n%s", what, gocmp.Diff(both[0], both[1])))
@@ -335,72 +335,72 @@ func (p *player) judge(v verdict) {
 }
 
 // once gives a verdict in a new World.
-func (p *player) once(v verdict, real bool) (got seen) {
-	got.problems = play(p.t, real, p.setup, func(w *World) {
-		play := p.Set(w)
-		if play.Judge == nil {
-			play.Judge = func([]Done) {}
+func (p *runner) runTrial(v trial, real bool) (got observed) {
+	got.problems = inEnvironment(p.t, real, p.setup, func(env *Environment) {
+		scenario := p.SetUp(env)
+		if scenario.Judge == nil {
+			scenario.Judge = func([]Outcome) {}
 		}
-		var done []Done
+		var outcomes []Outcome
 		d := v.disturbance
 		release := func() {}
-		if v.beside != "" {
-			b := play.beside(v.beside)
-			note := func(r Result) { done = append(done, Done{Act: b.Act.Name, Result: r}) }
-			if v.held > 0 {
-				release = w.hold(&b.Act, p.lastOf(b), note)
+		if v.concurrent != "" {
+			b := scenario.concurrent(v.concurrent)
+			note := func(r Result) { outcomes = append(outcomes, Outcome{Operation: b.Operation.Name, Result: r}) }
+			if v.inFlightUntil > 0 {
+				release = env.hold(&b.Operation, p.lastOf(b), note)
 				d.every = func(calls int) {
-					if calls >= v.held {
+					if calls >= v.inFlightUntil {
 						release()
 					}
 				}
 			} else {
-				d.beside = func() {
-					r, _ := w.run(&b.Act, nil, disturbance{})
+				d.concurrent = func() {
+					r, _ := env.run(&b.Operation, nil, disturbance{})
 					note(r)
 				}
 			}
 		}
-		r, c := w.run(&play.Act, &p.plan, d)
+		r, c := env.run(&scenario.Operation, &p.trace, d)
 		release()
 		got.met = d.fault == nil || len(c.met) > 0
-		got.met = got.met && (v.beside == "" || len(done) > 0)
-		first := Done{Act: play.Act.Name, Result: r, Fault: d.fault}
-		got.result, got.plan = r.Text, planOf(c, r)
-		p.judgeResult(w, v, play, c, r, done)
-		done = append([]Done{first}, done...)
-		play.Judge(done)
-		if p.settled(w, v, &got) {
+		got.met = got.met && (v.concurrent == "" || len(outcomes) > 0)
+		first := Outcome{Operation: scenario.Operation.Name, Result: r, Fault: d.fault}
+		got.result, got.trace = r.Text, traceOf(c, r)
+		p.judgeResult(env, v, scenario, c, r, outcomes)
+		outcomes = append([]Outcome{first}, outcomes...)
+		scenario.Judge(outcomes)
+		if p.settled(env, v, &got) {
 			return
 		}
-		again, _ := w.run(&play.Act, nil, disturbance{})
-		if again.Text == play.Act.Failed {
-			w.Broken("result", "%s repeated without a fault ends in %s", play.Act.Name, again.Text)
+		again, _ := env.run(&scenario.Operation, nil, disturbance{})
+		if again.Text == scenario.Operation.Failed {
+			env.Broken("result", "%s repeated without a fault ends in %s", scenario.Operation.Name, again.Text)
 		}
-		play.Judge(append(done, Done{Act: play.Act.Name, Again: true, Result: again}))
+		scenario.Judge(append(outcomes, Outcome{Operation: scenario.Operation.Name, Again: true, Result: again}))
 	})
 	return got
 }
 
 // settled reports whether the act has ended like the one without a fault, and left the same.
-func (p *player) settled(w *World, v verdict, got *seen) bool {
-	if v.isReal {
-		got.stored = w.dump()
+func (p *runner) settled(env *Environment, v trial, got *observed) bool {
+	if v.onEngines {
+		got.stored = env.dump()
 	}
 	left, world := got.stored, 1
-	if !w.Real() {
-		left, world = comparable(w.model.Changes(w.prepared.model)), 0
+	if !env.OnEngines() {
+		left, world = comparable(env.model.Changes(env.prepared.model)), 0
 	}
-	if p.verdicts == 1 {
+	if p.played == 1 {
 		p.plain[world] = left
 		return false
 	}
-	return v.beside == "" && got.result == p.plan.result && left == p.plain[world]
+	return v.concurrent == "" && got.result == p.trace.result && left == p.plain[world]
 }
 
 // planOf is what the act did.
-func planOf(c *client, r Result) plan {
-	p := plan{rounds: c.deepest, result: r.Text}
+func traceOf(c *client, r Result) trace {
+	p := trace{rounds: c.deepest, result: r.Text}
 	for _, call := range c.calls {
 		p.calls = append(p.calls, *call)
 	}
@@ -411,39 +411,39 @@ func planOf(c *client, r Result) plan {
 }
 
 // beside is the act of the name.
-func (p Play) beside(name string) Beside {
-	return p.Beside[slices.IndexFunc(p.Beside, func(b Beside) bool { return b.Act.Name == name })]
+func (p Scenario) concurrent(name string) Concurrent {
+	return p.Concurrent[slices.IndexFunc(p.Concurrent, func(b Concurrent) bool { return b.Operation.Name == name })]
 }
 
 // inRound are the planned calls of a round.
-func (p *player) inRound(round int) []Call {
-	return slices.DeleteFunc(slices.Clone(p.plan.calls), func(c Call) bool { return c.Round != round })
+func (p *runner) inRound(round int) []Call {
+	return slices.DeleteFunc(slices.Clone(p.trace.calls), func(c Call) bool { return c.Round != round })
 }
 
 // alone is what an act beside does alone.
-func (p *player) alone(b Beside) plan {
-	if _, known := p.besidePlans[b.Act.Name]; !known {
-		p.look(func(w *World) {
-			act := p.Set(w).beside(b.Act.Name).Act
-			r, c := w.run(&act, nil, disturbance{})
-			p.besidePlans[b.Act.Name] = planOf(c, r)
+func (p *runner) traceAlone(b Concurrent) trace {
+	if _, known := p.concurrentTraces[b.Operation.Name]; !known {
+		p.inEnvironment(func(env *Environment) {
+			act := p.SetUp(env).concurrent(b.Operation.Name).Operation
+			r, c := env.run(&act, nil, disturbance{})
+			p.concurrentTraces[b.Operation.Name] = traceOf(c, r)
 		})
 	}
-	return p.besidePlans[b.Act.Name]
+	return p.concurrentTraces[b.Operation.Name]
 }
 
 // lastOf is the last call of an act beside.
-func (p *player) lastOf(b Beside) Call {
-	calls := p.alone(b).calls
+func (p *runner) lastOf(b Concurrent) Call {
+	calls := p.traceAlone(b).calls
 	return calls[len(calls)-1]
 }
 
 // hold begins an act and holds it before a call. release lets it go on, and waits for its end.
-func (w *World) hold(a *Act, at Call, note func(Result)) (release func()) {
+func (env *Environment) hold(op *Operation, at Call, note func(Result)) (release func()) {
 	held, released, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		r, _ := w.run(a, nil, disturbance{before: func(ctx context.Context, c Call) bool {
+		r, _ := env.run(op, nil, disturbance{before: func(ctx context.Context, c Call) bool {
 			if !c.is(at) {
 				return true
 			}
@@ -452,7 +452,7 @@ func (w *World) hold(a *Act, at Call, note func(Result)) (release func()) {
 			case <-released:
 				return true
 			case <-ctx.Done():
-			case <-w.waited:
+			case <-env.waited:
 			}
 			return false
 		}})
@@ -472,64 +472,64 @@ func (w *World) hold(a *Act, at Call, note func(Result)) (release func()) {
 }
 
 // judgeResult compares the result of the act with those that the disturbance must end in.
-func (p *player) judgeResult(w *World, v verdict, play Play, c *client, r Result, done []Done) {
-	a := play.Act
-	if p.verdicts == 1 {
-		p.judgeCost(w, a, planOf(c, r))
-		if a.Want != "" && r.Text != a.Want {
-			w.Broken("result", "%s ends in %q, want %q", a.Name, r.Text, a.Want)
+func (p *runner) judgeResult(env *Environment, v trial, scenario Scenario, c *client, r Result, outcomes []Outcome) {
+	op := scenario.Operation
+	if p.played == 1 {
+		p.judgeCost(env, op, traceOf(c, r))
+		if op.Want != "" && r.Text != op.Want {
+			env.Broken("result", "%s ends in %q, want %q", op.Name, r.Text, op.Want)
 		}
 		return
 	}
-	want := []string{p.plan.result}
+	want := []string{p.trace.result}
 	if v.fault != nil {
-		want = v.ends(a, p.plan.result)
+		want = v.ends(op, p.trace.result)
 	}
-	if v.beside != "" {
-		b := play.beside(v.beside)
-		first, last := v.round == 1 && len(v.after) == 0, v.round == p.plan.rounds && len(v.after) == len(p.inRound(v.round))
-		switch then := cmp.Or(b.Then, p.plan.result); {
-		case v.fault == nil && v.held == 0 && first:
+	if v.concurrent != "" {
+		b := scenario.concurrent(v.concurrent)
+		first, last := v.round == 1 && len(v.after) == 0, v.round == p.trace.rounds && len(v.after) == len(p.inRound(v.round))
+		switch then := cmp.Or(b.AfterConcurrent, p.trace.result); {
+		case v.fault == nil && v.inFlightUntil == 0 && first:
 			want = []string{then}
 		case v.fault != nil:
-			want = append(want, then, cmp.Or(b.Lost, then))
+			want = append(want, then, cmp.Or(b.AfterLostAnswer, then))
 		case !last:
 			want = append(want, then)
 		}
-		if ends := append(slices.Clone(b.Ends), p.alone(b).result); !slices.Contains(ends, done[0].Result.Text) {
-			w.Broken("result", "%s ends in %q, want %q: %v", b.Act.Name, done[0].Result.Text, ends, done[0].Result.Shown)
+		if ends := append(slices.Clone(b.OwnOutcomes), p.traceAlone(b).result); !slices.Contains(ends, outcomes[0].Result.Text) {
+			env.Broken("result", "%s ends in %q, want %q: %v", b.Operation.Name, outcomes[0].Result.Text, ends, outcomes[0].Result.Shown)
 		}
 	}
 	if !slices.Contains(want, r.Text) {
-		w.Broken("result", "%s ends in %q, want %q", a.Name, r.Text, slices.Compact(want))
+		env.Broken("result", "%s ends in %q, want %q", op.Name, r.Text, slices.Compact(want))
 	}
-	if !w.Real() && v.fault != nil {
-		v.judgeTime(w, a, r)
+	if !env.OnEngines() && v.fault != nil {
+		v.judgeTime(env, op, r)
 	}
 }
 
 // ends are the results that the fault must end in.
-func (v *verdict) ends(a Act, plain string) []string {
-	if a.Ends != nil {
-		if ends := a.Ends(v.at, v.fault, v.each, plain); ends != nil {
+func (v *trial) ends(op Operation, plain string) []string {
+	if op.FaultOutcomes != nil {
+		if ends := op.FaultOutcomes(v.at, v.fault, v.each, plain); ends != nil {
 			return ends
 		}
 	}
 	switch {
-	case slices.Contains(a.Spare, v.at.Kind):
+	case slices.Contains(op.OptionalCalls, v.at.Kind):
 		return []string{plain}
 	case v.fault.is(recovers) && (!v.each || v.fault.is(usable)):
 		return []string{plain}
 	default:
-		return []string{a.Failed}
+		return []string{op.Failed}
 	}
 }
 
 // judgeTime bounds the time of a request that recovers.
-func (v *verdict) judgeTime(w *World, a Act, r Result) {
+func (v *trial) judgeTime(env *Environment, op Operation, r Result) {
 	most := 1500 * time.Millisecond
 	switch {
-	case v.each || !v.fault.is(recovers) || v.beside != "" || a.Limit > 0 || v.fault.is(lastsTwoSeconds):
+	case v.each || !v.fault.is(recovers) || v.concurrent != "" || op.Limit > 0 || v.fault.is(lastsTwoSeconds):
 		return
 	case v.fault == gone:
 		most = 200 * time.Millisecond
@@ -537,13 +537,13 @@ func (v *verdict) judgeTime(w *World, a Act, r Result) {
 		most += silence
 	}
 	if took := r.Ended.Sub(r.Began); took > most {
-		w.Broken("line", "duration_ms is %d, at most %d are allowed", took.Milliseconds(), most.Milliseconds())
+		env.Broken("line", "duration_ms is %d, at most %d are allowed", took.Milliseconds(), most.Milliseconds())
 	}
 }
 
 // judgeCost compares the calls without a fault with the promised ones.
-func (p *player) judgeCost(w *World, a Act, made plan) {
-	if a.Calls == nil {
+func (p *runner) judgeCost(env *Environment, op Operation, made trace) {
+	if op.Calls == nil {
 		return
 	}
 	var kinds []string
@@ -551,52 +551,52 @@ func (p *player) judgeCost(w *World, a Act, made plan) {
 		kinds = append(kinds, c.Kind)
 	}
 	slices.Sort(kinds)
-	if want := slices.Sorted(slices.Values(a.Calls)); !slices.Equal(kinds, want) {
-		w.Broken("calls", "%s makes the calls %q, want %q", a.Name, kinds, want)
+	if want := slices.Sorted(slices.Values(op.Calls)); !slices.Equal(kinds, want) {
+		env.Broken("calls", "%s makes the calls %q, want %q", op.Name, kinds, want)
 	}
-	if made.rounds != a.Rounds {
-		w.Broken("calls", "%s has %d round trips, want %d", a.Name, made.rounds, a.Rounds)
+	if made.rounds != op.Rounds {
+		env.Broken("calls", "%s has %d round trips, want %d", op.Name, made.rounds, op.Rounds)
 	}
 }
 
 // all are the verdicts of the case after the first one.
-func (p *player) all() (all []verdict) {
-	var shape Play
-	p.look(func(w *World) { shape = p.Set(w) })
-	if !shape.Act.NoMenu {
-		all = p.faults(shape.Act.Spare)
+func (p *runner) trials() (all []trial) {
+	var shape Scenario
+	p.inEnvironment(func(env *Environment) { shape = p.SetUp(env) })
+	if !shape.Operation.ConcurrentOnly {
+		all = p.faults(shape.Operation.OptionalCalls)
 	}
-	for _, b := range shape.Beside {
-		p.alone(b)
-		if b.Held {
-			all = append(all, p.helds(b)...)
+	for _, b := range shape.Concurrent {
+		p.traceAlone(b)
+		if b.InFlight {
+			all = append(all, p.inFlight(b)...)
 		} else {
-			all = append(all, p.cuts(b)...)
+			all = append(all, p.interleaved(b)...)
 		}
 	}
 	return all
 }
 
 // look calls do in a World without a verdict.
-func (p *player) look(do func(*World)) { play(p.t, false, p.setup, do) }
+func (p *runner) inEnvironment(do func(*Environment)) { inEnvironment(p.t, false, p.setup, do) }
 
 // faults are the verdicts with a fault. A spare call's time-out of the whole act is left out.
-func (p *player) faults(spare []string) (all []verdict) {
-	if slices.ContainsFunc(p.plan.calls, func(c Call) bool { return c.Round == 1 }) {
-		all = append(all, verdict{disturbance: disturbance{frozen: true}, name: "all connections are lost"})
+func (p *runner) faults(spare []string) (all []trial) {
+	if slices.ContainsFunc(p.trace.calls, func(c Call) bool { return c.Round == 1 }) {
+		all = append(all, trial{disturbance: disturbance{frozen: true}, name: "all connections are lost"})
 	}
-	for _, c := range p.plan.calls {
+	for _, c := range p.trace.calls {
 		kind, operation := c.Kind, strings.Fields(c.Kind)[0]
 		if strings.Contains(kind, "Object") {
 			kind += p.Versioning
 		}
-		for _, f := range menu(c, c.body) {
+		for _, f := range catalogue(c, c.body) {
 			if !p.meets(f, kind, operation) || slices.Contains(spare, c.Kind) && f.is(requestTimesOut|interrupts) {
 				continue
 			}
-			all = append(all, verdict{disturbance: disturbance{fault: f, at: c}, isReal: f.is(main) && !p.tried[kind], name: fmt.Sprintf("%s: %s", c, f.Name)})
+			all = append(all, trial{disturbance: disturbance{fault: f, at: c}, onEngines: f.is(main) && !p.tried[kind], name: fmt.Sprintf("%s: %s", c, f.Name)})
 			if f.is(recovers) && !f.is(appliedLate|lastsTwoSeconds) && !p.tried[kind] {
-				all = append(all, verdict{disturbance: disturbance{fault: f, at: c, each: true}, name: fmt.Sprintf("%s: %s, each time", c, f.Name)})
+				all = append(all, trial{disturbance: disturbance{fault: f, at: c, each: true}, name: fmt.Sprintf("%s: %s, each time", c, f.Name)})
 			}
 		}
 		p.tried[kind], p.tried[operation] = true, true
@@ -606,14 +606,14 @@ func (p *player) faults(spare []string) (all []verdict) {
 
 // meets reports whether a call meets the fault: the whole menu once for each kind of call, each of
 // the many reasons of one error once for each operation, the main faults at every call.
-func (p *player) meets(f *Fault, kind, operation string) bool {
+func (p *runner) meets(f *Fault, kind, operation string) bool {
 	return f.is(main) || !p.tried[kind] && (!f.isReason() || !p.tried[operation])
 }
 
 // cuts are the verdicts with another act run whole between two calls. Calls side by side are
 // applied before it or after it: each alone, all but each, none, and at the end all.
-func (p *player) cuts(b Beside) (all []verdict) {
-	for round := 1; round <= p.plan.rounds; round++ {
+func (p *runner) interleaved(b Concurrent) (all []trial) {
+	for round := 1; round <= p.trace.rounds; round++ {
 		calls := p.inRound(round)
 		sets := map[string][]Call{"": nil}
 		for _, c := range calls {
@@ -622,23 +622,23 @@ func (p *player) cuts(b Beside) (all []verdict) {
 				sets[fmt.Sprint(one)], sets[fmt.Sprint(rest)] = one, rest
 			}
 		}
-		if round == p.plan.rounds {
+		if round == p.trace.rounds {
 			sets[fmt.Sprint(calls)] = calls
 		}
 		for _, key := range slices.Sorted(maps.Keys(sets)) {
 			at := round
-			if len(sets[key]) == len(calls) && round == p.plan.rounds {
+			if len(sets[key]) == len(calls) && round == p.trace.rounds {
 				at++ // the act has made its calls
 			}
-			v := verdict{disturbance: disturbance{round: round, after: sets[key]}, beside: b.Act.Name}
-			v.name = fmt.Sprintf("%s in round %d after %v", b.Act.Name, at, sets[key])
+			v := trial{disturbance: disturbance{round: round, after: sets[key]}, concurrent: b.Operation.Name}
+			v.name = fmt.Sprintf("%s in round %d after %v", b.Operation.Name, at, sets[key])
 			all = append(all, v)
 		}
 	}
-	for _, c := range p.plan.calls { // its answer is lost, and the other act comes before the repetition
+	for _, c := range p.trace.calls { // its answer is lost, and the other act comes before the repetition
 		if writes.MatchString(c.Kind) || strings.HasPrefix(c.Kind, "DeleteObject") || strings.HasPrefix(c.Kind, "PutObject") {
-			v := verdict{disturbance: disturbance{fault: lost, at: c}, beside: b.Act.Name}
-			v.name = fmt.Sprintf("%s after a lost answer to %s", b.Act.Name, c)
+			v := trial{disturbance: disturbance{fault: lost, at: c}, concurrent: b.Operation.Name}
+			v.name = fmt.Sprintf("%s after a lost answer to %s", b.Operation.Name, c)
 			all = append(all, v)
 		}
 	}
@@ -646,9 +646,9 @@ func (p *player) cuts(b Beside) (all []verdict) {
 }
 
 // helds are the verdicts with a request that is held until after each call.
-func (p *player) helds(b Beside) (all []verdict) {
-	for k := range p.plan.calls {
-		all = append(all, verdict{beside: b.Act.Name, held: k + 1, name: fmt.Sprintf("%s is held until after call %d", b.Act.Name, k+1)})
+func (p *runner) inFlight(b Concurrent) (all []trial) {
+	for k := range p.trace.calls {
+		all = append(all, trial{concurrent: b.Operation.Name, inFlightUntil: k + 1, name: fmt.Sprintf("%s is held until after call %d", b.Operation.Name, k+1)})
 	}
 	return all
 }

@@ -44,10 +44,10 @@ type attempt struct {
 // client is the HTTP client of one act. It counts and inspects the calls, and lets a disturbance
 // happen to them.
 type client struct {
-	world *World
-	act   *Act
-	life  *life
-	plan  *plan // the calls without a disturbance, nil if they are not known
+	world     *Environment
+	operation *Operation
+	life      *life
+	trace     *trace // the calls without a disturbance, nil if they are not known
 	disturbance
 
 	mu       sync.Mutex
@@ -82,9 +82,9 @@ type disturbance struct {
 
 	// beside runs once: when the calls in after are applied and the other calls of their
 	// round are not sent yet. With a fault it runs after the attempt that meets it.
-	beside func()
-	round  int
-	after  []Call
+	concurrent func()
+	round      int
+	after      []Call
 
 	most int // the number of attempts for which there is time, 0 for any
 	// before is called before each call. It returns false if the act's time is up.
@@ -207,20 +207,20 @@ func kindOf(r *http.Request, body []byte) string {
 // inspect requires that no call contains a secret, that no read may be stale, that each write of
 // a request is conditional, and that no listing goes beyond its file.
 func (c *client) inspect(r *http.Request, a *attempt) {
-	w, sent, query := c.world, r.URL.String()+string(a.body), r.URL.Query()
+	env, sent, query := c.world, r.URL.String()+string(a.body), r.URL.Query()
 	if found := kit.LeaksIn([]byte(sent)); len(found) > 0 {
-		w.Broken("calls", "%s contains %v", a.call, found)
+		env.Broken("calls", "%s contains %v", a.call, found)
 	}
 	if reads.MatchString(a.call.Kind) && !strings.Contains(sent, `"ConsistentRead":true`) {
-		w.Broken("calls", "%s is not strongly consistent", a.call)
+		env.Broken("calls", "%s is not strongly consistent", a.call)
 	}
 	conditions := strings.Count(sent, `"ConditionExpression":`)
 	items := max(1, strings.Count(sent, `"Put":`)+strings.Count(sent, `"Update":`)+strings.Count(sent, `"Delete":`)+strings.Count(sent, `"ConditionCheck":`))
-	if !c.act.Unconditional && (writes.MatchString(a.call.Kind) && conditions != items || a.call.Kind == "DeleteObject" && r.Header.Get("If-Match") != "*") {
-		w.Broken("calls", "%s is not conditional", a.call)
+	if !c.operation.Unconditional && (writes.MatchString(a.call.Kind) && conditions != items || a.call.Kind == "DeleteObject" && r.Header.Get("If-Match") != "*") {
+		env.Broken("calls", "%s is not conditional", a.call)
 	}
 	if from := query.Get("key-marker"); from != "" && from != query.Get("prefix") {
-		w.Broken("calls", "%s lists what follows %s", a.call, from)
+		env.Broken("calls", "%s lists what follows %s", a.call, from)
 	}
 }
 
@@ -254,14 +254,14 @@ const manyAttempts = 8
 // beforeSending holds a call of the round in which another act runs. It returns false if the act
 // has ended.
 func (c *client) beforeSending(ctx context.Context, a attempt) bool {
-	if c.beside == nil || c.fault != nil || !c.plan.has(c.round, *a.call) || a.number > 1 {
+	if c.concurrent == nil || c.fault != nil || !c.trace.has(c.round, *a.call) || a.number > 1 {
 		return true
 	}
 	if slices.ContainsFunc(c.after, a.call.is) {
 		return true
 	}
 	if len(c.after) == 0 {
-		c.runBeside()
+		c.runConcurrent()
 	}
 	select {
 	case <-c.ran:
@@ -273,7 +273,7 @@ func (c *client) beforeSending(ctx context.Context, a attempt) bool {
 
 // await waits until the siblings of a call are made or answered.
 func (c *client) await(ctx context.Context, a attempt, when map[string]chan struct{}) {
-	for _, sibling := range c.plan.siblings(*a.call) {
+	for _, sibling := range c.trace.siblings(*a.call) {
 		c.mu.Lock()
 		event := when[sibling.String()]
 		c.mu.Unlock()
@@ -289,9 +289,9 @@ func (c *client) await(ctx context.Context, a attempt, when map[string]chan stru
 
 // runBeside runs the other act once. Nobody may wait for a mutex meanwhile: a bubble's time
 // would stop.
-func (c *client) runBeside() {
+func (c *client) runConcurrent() {
 	if c.begun.CompareAndSwap(false, true) {
-		c.beside()
+		c.concurrent()
 		close(c.ran)
 	}
 	<-c.ran
@@ -299,7 +299,7 @@ func (c *client) runBeside() {
 
 // answered notes a call's answer.
 func (c *client) answered(ctx context.Context, a attempt) {
-	if c.world.Real() && c.quiet() {
+	if c.world.OnEngines() && c.quiet() {
 		c.await(ctx, a, c.made) // or the round of a sibling depends on the machine
 	}
 	c.mu.Lock()
@@ -316,8 +316,8 @@ func (c *client) answered(ctx context.Context, a attempt) {
 	done := len(c.applied)
 	number := len(c.calls)
 	c.mu.Unlock()
-	if c.beside != nil && c.fault == nil && len(c.after) > 0 && done == len(c.after) {
-		c.runBeside()
+	if c.concurrent != nil && c.fault == nil && len(c.after) > 0 && done == len(c.after) {
+		c.runConcurrent()
 	}
 	if c.every != nil {
 		c.every(number)
@@ -340,12 +340,12 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 	request := r.Clone(r.Context())
 	request.Body = io.NopCloser(bytes.NewReader(a.body))
 	response, err := f.do(request, apply)
-	if c.beside != nil {
-		c.runBeside()
+	if c.concurrent != nil {
+		c.runConcurrent()
 	}
 	logged := f.logged(a, r, response, err)
 	switch {
-	case f.is(attemptTimesOut) && !c.world.Real():
+	case f.is(attemptTimesOut) && !c.world.OnEngines():
 		sleep(r.Context(), silence)
 	case f.is(requestTimesOut):
 		c.await(r.Context(), a, c.answers)

@@ -11,16 +11,16 @@ import (
 )
 
 // dump is all that is stored, in an order of its own.
-func (w *World) dump() string {
+func (env *Environment) dump() string {
 	var lines []string
-	for name, table := range w.tables() {
-		for _, row := range w.Rows(table).All(w.TB()) {
+	for name, table := range env.tables() {
+		for _, row := range env.Rows(table).All(env.TB()) {
 			text, err := json.Marshal(row)
-			kit.Must(w.TB(), err)
+			kit.Must(env.TB(), err)
 			lines = append(lines, name+" "+string(text))
 		}
 	}
-	return comparable(append(lines, fmt.Sprintf("%+v", w.File("file_1"))))
+	return comparable(append(lines, fmt.Sprintf("%+v", env.File("file_1"))))
 }
 
 // changing is what differs between two runs: ids, hashes, times, and bytes that KMS or a random

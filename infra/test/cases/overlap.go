@@ -18,7 +18,7 @@ type Overlap struct {
 	Name       string
 	Versioning string
 	// Set stores the rows and files, and returns the acts and the judge of their results.
-	Set func(*World) ([]Act, func([]Done))
+	SetUp func(*Environment) ([]Operation, func([]Outcome))
 	// Reaches are results that some seed must reach, such as "A: 201".
 	Reaches []string
 }
@@ -36,7 +36,7 @@ func (o Overlap) play(t *testing.T, atLeast time.Duration) {
 	}
 	seed, setup := start, &setup{versioning: o.Versioning, prepared: map[int]prepared{}}
 	for ; seed < start+*seeds || time.Since(began) < atLeast; seed++ {
-		problems := play(t, false, setup, func(w *World) { o.overlap(w, seed, reached) })
+		problems := inEnvironment(t, false, setup, func(env *Environment) { o.overlap(env, seed, reached) })
 		if len(problems) == 0 {
 			continue
 		}
@@ -53,26 +53,26 @@ func (o Overlap) play(t *testing.T, atLeast time.Duration) {
 	t.Logf("%d seeds in %v", seed-start, time.Since(began).Round(time.Millisecond))
 }
 
-func (o Overlap) overlap(w *World, seed int, reached map[string]bool) {
-	acts, judge := o.Set(w)
+func (o Overlap) overlap(env *Environment, seed int, reached map[string]bool) {
+	acts, judge := o.SetUp(env)
 	var (
-		mu    sync.Mutex
-		done  []Done
-		group sync.WaitGroup
+		mu       sync.Mutex
+		outcomes []Outcome
+		group    sync.WaitGroup
 	)
-	for _, a := range acts {
+	for _, op := range acts {
 		group.Go(func() {
-			r, _ := w.run(&a, nil, disturbance{delay: func(c Call, answer bool) time.Duration {
-				return delay(seed, a.Name, c, answer)
+			r, _ := env.run(&op, nil, disturbance{delay: func(c Call, answer bool) time.Duration {
+				return delay(seed, op.Name, c, answer)
 			}})
 			mu.Lock()
 			defer mu.Unlock()
-			done = append(done, Done{Act: a.Name, Result: r})
-			reached[a.Name+": "+r.Text] = true
+			outcomes = append(outcomes, Outcome{Operation: op.Name, Result: r})
+			reached[op.Name+": "+r.Text] = true
 		})
 	}
 	group.Wait()
-	judge(done)
+	judge(outcomes)
 }
 
 // delay is at most 32 ms, in steps of a nanosecond: no two calls are answered at once.
@@ -83,6 +83,6 @@ func delay(seed int, act string, c Call, answer bool) time.Duration {
 }
 
 // Count counts the acts that ended in the result, without the repeated ones.
-func Count(done []Done, result string) int {
-	return len(slices.DeleteFunc(slices.Clone(done), func(d Done) bool { return d.Again || d.Result.Text != result }))
+func Count(outcomes []Outcome, result string) int {
+	return len(slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o.Again || o.Result.Text != result }))
 }

@@ -55,28 +55,28 @@ type instance struct {
 // Do implements aws.HTTPClient.
 func (i *instance) Do(r *http.Request) (*http.Response, error) { return i.next.Do(r) }
 
-func (w *World) newInstance(assemble Assemble) *instance {
-	i := &instance{next: w.plain()}
-	keys, log, operation := assemble(w.environment(i, slog.New(slog.NewJSONHandler(&i.log, nil))))
+func (env *Environment) newInstance(assemble Assemble) *instance {
+	i := &instance{next: env.plain()}
+	keys, log, operation := assemble(env.functionEnvironment(i, slog.New(slog.NewJSONHandler(&i.log, nil))))
 	i.handler, i.operation = api.Handler(keys, log, operation), operation
 	return i
 }
 
 // Request makes the act of a client that sends the request to a new instance. Its result is the
 // status, then "replayed", "answer_lost", the reason or the paths of the issues. Shown is the functest.Answer.
-func (w *World) Request(name string, r Request) Act {
-	return Act{Name: name, Failed: "500", Do: func(ctx context.Context, through aws.HTTPClient) Result {
-		i := w.newInstance(r.Assemble)
+func (env *Environment) Request(name string, r Request) Operation {
+	return Operation{Name: name, Failed: "500", Run: func(ctx context.Context, through aws.HTTPClient) Result {
+		i := env.newInstance(r.Assemble)
 		for _, before := range r.Earlier {
 			began := time.Now()
-			w.ask(ctx, i, before.Event)
+			env.ask(ctx, i, before.Event)
 			_ = calls.Wait(ctx, time.Until(began.Add(before.Pause))) // the act fails if its time is up
 		}
 		i.next = through
 		began := time.Now()
-		x := w.ask(ctx, i, r.Event)
+		x := env.ask(ctx, i, r.Event)
 		if c, ok := through.(*client); ok {
-			w.judgeLine(x, c)
+			env.judgeLine(x, c)
 		}
 		return Result{Text: x.result(), Shown: x.answer, Began: began}
 	}}
@@ -92,30 +92,30 @@ type exchange struct {
 }
 
 // ask sends a request to an instance, and checks what holds for each response.
-func (w *World) ask(ctx context.Context, i *instance, e functest.Event) exchange {
+func (env *Environment) ask(ctx context.Context, i *instance, e functest.Event) exchange {
 	i.log.Reset()
 	began := time.Now()
 	raw, err := i.handler.Invoke(ctx, e.Payload())
 	x := exchange{event: e, operation: i.operation, log: i.log.String(), took: time.Since(began)}
 	if err != nil {
-		w.Broken("result", "the function returned an error: %v", err)
+		env.Broken("result", "the function returned an error: %v", err)
 	}
 	var reader sync.WaitGroup // Fatalf ends a goroutine of its own
-	reader.Go(func() { x.answer = functest.ReadAnswer(noting{w.t, w, "line"}, raw, x.log) })
+	reader.Go(func() { x.answer = functest.ReadAnswer(noting{env.t, env, "line"}, raw, x.log) })
 	reader.Wait()
 	if x.answer.RequestID != e.RequestID {
-		w.Broken("result", "X-Request-Id is %q, want %q", x.answer.RequestID, e.RequestID)
+		env.Broken("result", "X-Request-Id is %q, want %q", x.answer.RequestID, e.RequestID)
 	}
 	if strings.Contains(x.log, `"stack"`) {
-		w.Broken("line", "a panic: %s", x.log)
+		env.Broken("line", "a panic: %s", x.log)
 	}
 	for kind, text := range map[string]string{"result": string(raw), "line": x.log} {
 		if found := kit.LeaksIn([]byte(text)); len(found) > 0 || strings.Contains(text, quoted) {
-			w.Broken(kind, "it contains %v: %s", found, text)
+			env.Broken(kind, "it contains %v: %s", found, text)
 		}
 	}
 	if strings.Contains(x.log, functest.Private) {
-		w.Broken("line", "the log contains what is the caller's own: %s", x.log)
+		env.Broken("line", "the log contains what is the caller's own: %s", x.log)
 	}
 	return x
 }
@@ -140,38 +140,38 @@ const mostAttempts = 60
 
 // judgeLine checks the request's log line and audit line. infra/test/contract compares the
 // names in them with infra/openapi.yaml.
-func (w *World) judgeLine(x exchange, c *client) {
+func (env *Environment) judgeLine(x exchange, c *client) {
 	line, failed := x.answer.Line, x.answer.Line["error"] != nil
 	token := strings.TrimPrefix(x.event.Header["Authorization"][0], "Bearer ")
 	want := map[string]any{
 		"level": "INFO", "operation": x.operation.ID, "route": x.event.Method + " " + x.event.Resource,
 		"aws_calls": float64(c.attempts), "key": string(auth.HashKey(token))[:12],
 	}
-	if !w.Real() {
+	if !env.OnEngines() {
 		want["duration_ms"] = float64(x.took.Microseconds()) / 1000
 	}
 	if failed {
 		want["level"] = "ERROR"
 	}
 	if c.attempts > mostAttempts {
-		w.Broken("line", "aws_calls is %d, at most %d are allowed", c.attempts, mostAttempts)
+		env.Broken("line", "aws_calls is %d, at most %d are allowed", c.attempts, mostAttempts)
 	}
 	if x.answer.Reason != "" {
 		want["reason"] = x.answer.Reason
 	}
-	w.compare("log line", line, want)
+	env.compare("log line", line, want)
 	if failed != (x.answer.Status == http.StatusInternalServerError) {
-		w.Broken("line", "status %d, and the log line has the error %v", x.answer.Status, line["error"])
+		env.Broken("line", "status %d, and the log line has the error %v", x.answer.Status, line["error"])
 	}
 	known := line["account"] != nil
 	if audited := known && x.operation.Method != http.MethodGet; audited != (x.answer.Audit != nil) {
-		w.Broken("line", "the caller is known: %t, the audit line: %v", known, x.answer.Audit)
+		env.Broken("line", "the caller is known: %t, the audit line: %v", known, x.answer.Audit)
 	}
-	w.judgeLoggedError(x, c)
+	env.judgeLoggedError(x, c)
 }
 
 // judgeLoggedError requires that the log describes the one fault that a request failed of.
-func (w *World) judgeLoggedError(x exchange, c *client) {
+func (env *Environment) judgeLoggedError(x exchange, c *client) {
 	if x.answer.Status != http.StatusInternalServerError || len(c.met) == 0 {
 		return
 	}
@@ -184,25 +184,25 @@ func (w *World) judgeLoggedError(x exchange, c *client) {
 	logged, _ := x.answer.Line["error"].(map[string]any)
 	switch code := last.logged["code"]; {
 	case code == "deadline" || code == "canceled": // of this call or of a later one
-		w.compare("error in the log", logged, map[string]any{"code": code})
+		env.compare("error in the log", logged, map[string]any{"code": code})
 	case c.life.Err() == nil && x.took < 9*time.Second:
-		w.compare("error in the log", logged, last.logged)
+		env.compare("error in the log", logged, last.logged)
 	}
 }
 
-func (w *World) compare(kind string, line, want map[string]any) {
+func (env *Environment) compare(kind string, line, want map[string]any) {
 	for name, value := range want {
 		if line[name] != value {
-			w.Broken("line", "%s of the %s is %v, want %v: %v", name, kind, line[name], value, line)
+			env.Broken("line", "%s of the %s is %v, want %v: %v", name, kind, line[name], value, line)
 		}
 	}
 }
 
 // Command makes an act on the nouns, as a worker or an operator does it. Its result is "done",
 // "failed", or the text of one of the refusals.
-func (w *World) Command(name string, do func(context.Context, Clients) error, refusals ...error) Act {
-	return Act{Name: name, Failed: "failed", Unconditional: true, Do: func(ctx context.Context, through aws.HTTPClient) Result {
-		err := do(ctx, w.Over(through))
+func (env *Environment) Command(name string, do func(context.Context, Clients) error, refusals ...error) Operation {
+	return Operation{Name: name, Failed: "failed", Unconditional: true, Run: func(ctx context.Context, through aws.HTTPClient) Result {
+		err := do(ctx, env.Over(through))
 		if err == nil {
 			return Result{Text: "done"}
 		}
@@ -216,15 +216,15 @@ func (w *World) Command(name string, do func(context.Context, Clients) error, re
 }
 
 // Short runs an act that has time for a number of calls.
-func (w *World) Short(a Act, most int) Result {
-	r, _ := w.run(&a, nil, disturbance{most: most})
+func (env *Environment) Short(op Operation, most int) Result {
+	r, _ := env.run(&op, nil, disturbance{most: most})
 	return r
 }
 
 // OnModel runs a plain test of a function in a World on the model.
-func OnModel(t *testing.T, versioning string, page int, test func(*World)) {
+func OnModel(t *testing.T, versioning string, page int, test func(*Environment)) {
 	t.Helper()
-	for _, problem := range play(t, false, &setup{versioning, page, map[int]prepared{}}, test) {
+	for _, problem := range inEnvironment(t, false, &setup{versioning, page, map[int]prepared{}}, test) {
 		t.Error(problem)
 	}
 }
@@ -233,36 +233,36 @@ func OnModel(t *testing.T, versioning string, page int, test func(*World)) {
 // contract: the status, then the reason of a 401 or the paths of a 400's issues. Each text
 // must occur in the response or in the log. The request is sent with the tenant's management key
 // if it has no Authorization header.
-func (w *World) Asker(assemble Assemble) func(want string, e functest.Event, texts ...string) functest.Answer {
-	i := w.newInstance(assemble)
+func (env *Environment) Asker(assemble Assemble) func(want string, e functest.Event, texts ...string) functest.Answer {
+	i := env.newInstance(assemble)
 	return func(want string, e functest.Event, texts ...string) functest.Answer {
 		if _, ok := e.Header["Authorization"]; !ok {
-			e = e.As(w.Tenant.Management)
+			e = e.As(env.Tenant.Management)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		x := w.ask(ctx, i, e)
+		x := env.ask(ctx, i, e)
 		shown := x.answer.Body + x.log
 		missing := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.Contains(shown, text) })
 		if x.result() != strings.TrimSpace(want) || len(missing) > 0 {
-			w.Broken("result", "asked for %.300s: it got %s, want %s, without %q: %.500s %s", e.Payload(), x.result(), want, missing, x.answer.Body, x.log)
+			env.Broken("result", "asked for %.300s: it got %s, want %s, without %q: %.500s %s", e.Payload(), x.result(), want, missing, x.answer.Body, x.log)
 		}
 		damaged := strings.Contains(strings.Join(texts, " "), "stored ")
 		if logged := strings.Contains(x.log, `"error":`); logged != (x.answer.Status == http.StatusInternalServerError || damaged) {
-			w.Broken("line", "%s: an error is logged: %t: %s", want, logged, x.log)
+			env.Broken("line", "%s: an error is logged: %t: %s", want, logged, x.log)
 		}
 		if logged := strings.Contains(x.log, `"stored":true`); logged != damaged {
-			w.Broken("line", "%s: a damaged row is logged: %t: %s", want, logged, x.log)
+			env.Broken("line", "%s: a damaged row is logged: %t: %s", want, logged, x.log)
 		}
 		return x.answer
 	}
 }
 
 // Body decodes the JSON of a response.
-func Body[T any](w *World, r Result) (body T) {
+func Body[T any](env *Environment, r Result) (body T) {
 	answer, _ := r.Shown.(functest.Answer)
 	if err := json.Unmarshal([]byte(answer.Body), &body); err != nil {
-		w.Broken("result", "the body of %s is %s", r.Text, answer.Body)
+		env.Broken("result", "the body of %s is %s", r.Text, answer.Body)
 	}
 	return body
 }

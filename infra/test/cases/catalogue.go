@@ -93,10 +93,10 @@ func (f *Fault) isReason() bool {
 func (f *Fault) OwnThrottle() bool { return strings.HasSuffix(f.Name, " for "+ofItem) }
 
 // menus are the faults of each kind of call, made once.
-var menus = map[string][]*Fault{}
+var catalogues = map[string][]*Fault{}
 
 // menu is all that may happen to the call with this body.
-func menu(c Call, body []byte) []*Fault {
+func catalogue(c Call, body []byte) []*Fault {
 	operation, kinds, _ := strings.Cut(c.Kind, " ")
 	items, recorded := strings.Count(kinds, "+")+1, strings.Contains(kinds, "idem#")
 	returns := bytes.Contains(body, []byte("UPDATED_NEW")) || bytes.Contains(body, []byte("COUNT"))
@@ -104,10 +104,10 @@ func menu(c Call, body []byte) []*Fault {
 		items = strings.Count(string(body), `"TableName":`)
 	}
 	key := fmt.Sprint(operation, items, recorded, returns)
-	if menus[key] == nil {
-		menus[key] = makeFaults(operation, items, recorded, returns)
+	if catalogues[key] == nil {
+		catalogues[key] = makeFaults(operation, items, recorded, returns)
 	}
-	return menus[key]
+	return catalogues[key]
 }
 
 // makeFaults makes the faults of an operation on a number of items. recorded means that

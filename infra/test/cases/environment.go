@@ -40,7 +40,7 @@ import (
 
 // World is the storage of one verdict, and a tenant in it: the model of AWS in a bubble of
 // virtual time, or the real engines.
-type World struct {
+type Environment struct {
 	Clients // without faults
 	Tenant  kit.Tenant
 	// Outputs are the names of the tables, the bucket and the key, as the stack's outputs.
@@ -74,8 +74,8 @@ type Clients struct {
 }
 
 // Over returns clients whose calls go through the HTTP client.
-func (w *World) Over(client aws.HTTPClient) Clients {
-	c, o := w.environment(client, slog.New(slog.DiscardHandler)).AWS(), w.Outputs
+func (env *Environment) Over(client aws.HTTPClient) Clients {
+	c, o := env.functionEnvironment(client, slog.New(slog.DiscardHandler)).AWS(), env.Outputs
 	db, objects := dynamodb.NewFromConfig(c), s3.NewFromConfig(c)
 	return Clients{
 		DB: db, KMS: kms.NewFromConfig(c), S3: objects, Registry: auth.NewRegistry(db, o.Access), Manager: byok.NewManager(db, o.Credentials),
@@ -84,13 +84,13 @@ func (w *World) Over(client aws.HTTPClient) Clients {
 }
 
 // Environment is a function's environment, without a log.
-func (w *World) Environment() *boot.Environment {
-	return w.environment(w.plain(), slog.New(slog.DiscardHandler))
+func (env *Environment) FunctionEnvironment() *boot.Environment {
+	return env.functionEnvironment(env.plain(), slog.New(slog.DiscardHandler))
 }
 
 // environment is a function's environment. Its calls go through the client.
-func (w *World) environment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
-	config, o := w.config, w.Outputs
+func (env *Environment) functionEnvironment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
+	config, o := env.config, env.Outputs
 	config.HTTPClient = client
 	names := map[string]string{
 		"ACCESS_TABLE": o.Access, "CREDENTIALS_TABLE": o.Credentials, "SYNC_JOBS_TABLE": o.Jobs, "CONTROL_TABLE": o.Control,
@@ -117,64 +117,64 @@ type prepared struct {
 
 // Prepared returns what fill returns, when it has stored rows and files. On the model that happens
 // once in a case; the next Worlds get copies. So ids and times are the same in each.
-func Prepared[T any](w *World, fill func() T) T {
-	if w.Real() {
+func Prepared[T any](env *Environment, fill func() T) T {
+	if env.OnEngines() {
 		return fill()
 	}
-	w.prepared.number++
-	number := w.prepared.number
-	s, known := w.setup.prepared[number]
+	env.prepared.number++
+	number := env.prepared.number
+	s, known := env.setup.prepared[number]
 	if !known {
 		s.value = fill()
-		s.number, s.model = w.prepared.number, w.model
-		w.setup.prepared[number] = s
+		s.number, s.model = env.prepared.number, env.model
+		env.setup.prepared[number] = s
 	}
-	w.prepared, w.model = s, s.model.Clone()
-	cryptotest.SetGlobalRandom(w.t, uint64(s.number)) //nolint:gosec // a small number
-	return s.value.(T)                                //nolint:errcheck // it comes from above
+	env.prepared, env.model = s, s.model.Clone()
+	cryptotest.SetGlobalRandom(env.t, uint64(s.number)) //nolint:gosec // a small number
+	return s.value.(T)                                  //nolint:errcheck // it comes from above
 }
 
 // Changed reports whether anything is stored otherwise than Prepared left it. Only the model knows.
-func (w *World) Changed() bool { return len(w.model.Changes(w.prepared.model)) > 0 }
+func (env *Environment) Changed() bool { return len(env.model.Changes(env.prepared.model)) > 0 }
 
 // play runs a verdict in a new World, and returns what it broke.
-func play(t *testing.T, real bool, s *setup, verdict func(*World)) (problems []string) {
+func inEnvironment(t *testing.T, real bool, s *setup, verdict func(*Environment)) (problems []string) {
 	t.Helper()
-	run := func(w *World) {
+	run := func(env *Environment) {
 		done := make(chan struct{})
 		go func() { // Fatalf ends it
 			defer close(done)
-			w.Clients = w.Over(w.plain())
-			w.Tenant = Prepared(w, func() kit.Tenant { return kit.NewTenant(w.TB(), w.Registry) })
-			w.Tenant.Registry = w.Registry
-			verdict(w)
+			env.Clients = env.Over(env.plain())
+			env.Tenant = Prepared(env, func() kit.Tenant { return kit.NewTenant(env.TB(), env.Registry) })
+			env.Tenant.Registry = env.Registry
+			verdict(env)
 		}()
 		<-done
-		problems = w.problems
+		problems = env.problems
 	}
 	if real {
-		w := onEngines(t, s)
-		run(w)
-		w.empty()
+		env := onEngines(t, s)
+		run(env)
+		env.empty()
 		return problems
 	}
 	synctest.Test(t, func(t *testing.T) { run(onModel(t, s)) })
 	return problems
 }
 
-func onModel(t *testing.T, s *setup) *World {
+func onModel(t *testing.T, s *setup) *Environment {
 	o := kit.Outputs{
 		Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", Files: "files",
 		SealingKey: "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
 	}
-	w := &World{t: t, setup: s, Outputs: o, Versioning: s.versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
+	env := &Environment{t: t, setup: s, Outputs: o, Versioning: s.versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""), Retryer: calls.Retryer,
 	}}
-	w.model = awsmodel.New(awsmodel.Config{
-		Tables: slices.Collect(maps.Values(w.tables())), Bucket: o.Files, Versioning: s.versioning, Keys: []string{o.SealingKey, w.OldKey},
+	env.model = awsmodel.New(awsmodel.Config{
+		Tables: slices.Collect(maps.Values(env.tables())), Bucket: o.Files, Versioning: s.versioning, Keys: []string{o.SealingKey, env.OldKey},
 	})
-	w.storage = httpFunc(w.apply)
-	return w
+	env.storage = httpFunc(env.apply)
+	return env
 }
 
 type httpFunc func(*http.Request) (*http.Response, error)
@@ -184,11 +184,11 @@ func (f httpFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
 // apply is the model's HTTP client. Each call takes a millisecond of virtual time: code that
 // repeats without a pause must meet its deadline.
-func (w *World) apply(r *http.Request) (*http.Response, error) {
+func (env *Environment) apply(r *http.Request) (*http.Response, error) {
 	if err := calls.Wait(r.Context(), time.Millisecond); err != nil {
 		return nil, err
 	}
-	return w.model.Do(r)
+	return env.model.Do(r)
 }
 
 // shared are what the verdicts on engines share: a pool of connections, the buckets, a table and
@@ -199,7 +199,7 @@ var shared = struct {
 	before, oldKey string
 }{client: awshttp.NewBuildableClient(), buckets: map[string]string{}}
 
-func onEngines(t *testing.T, s *setup) *World {
+func onEngines(t *testing.T, s *setup) *Environment {
 	e := kit.Start(t)
 	if shared.buckets[s.versioning] == "" {
 		shared.buckets[s.versioning] = e.Bucket(t, s3types.BucketVersioningStatus(s.versioning))
@@ -208,7 +208,7 @@ func onEngines(t *testing.T, s *setup) *World {
 		shared.before, shared.oldKey = e.NewTables(t, 1)[0], e.Key(t)
 	}
 	e.Config.Retryer = calls.Retryer
-	return &World{
+	return &Environment{
 		t: t, setup: s, waited: make(chan struct{}), Versioning: s.versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
 		Outputs: kit.Outputs{
 			Access: e.Tables.Access, Credentials: e.Tables.Credentials, Jobs: e.Tables.SyncJobs, Control: e.Tables.Control,
@@ -218,66 +218,66 @@ func onEngines(t *testing.T, s *setup) *World {
 }
 
 // Engines are the addresses of the World's services. The model answers at any.
-func (w *World) Engines() awsclients.Engines {
-	if w.Real() {
-		return w.config.ConfigSources[0].(awsclients.Engines) //nolint:errcheck // the kit has put it there
+func (env *Environment) Engines() awsclients.Engines {
+	if env.OnEngines() {
+		return env.config.ConfigSources[0].(awsclients.Engines) //nolint:errcheck // the kit has put it there
 	}
 	return awsclients.Engines{DynamoDB: "http://dynamodb.model", S3: "http://s3.model", KMS: "http://kms.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret"}
 }
 
 // plain is an HTTP client without faults.
-func (w *World) plain() aws.HTTPClient { return httpFunc(w.send) }
+func (env *Environment) plain() aws.HTTPClient { return httpFunc(env.send) }
 
 // send sends a request to storage. It makes the pages of listings smaller.
-func (w *World) send(r *http.Request) (*http.Response, error) {
-	if query := r.URL.Query(); w.setup.page > 0 && query.Has("versions") {
+func (env *Environment) send(r *http.Request) (*http.Response, error) {
+	if query := r.URL.Query(); env.setup.page > 0 && query.Has("versions") {
 		r = r.Clone(r.Context())
-		query.Set("max-keys", strconv.Itoa(w.setup.page))
+		query.Set("max-keys", strconv.Itoa(env.setup.page))
 		r.URL.RawQuery = query.Encode()
 	}
-	return w.storage.Do(r)
+	return env.storage.Do(r)
 }
 
 // Real reports whether the World is on real engines.
-func (w *World) Real() bool { return w.model == nil }
+func (env *Environment) OnEngines() bool { return env.model == nil }
 
 // Now is the time of the World.
-func (w *World) Now() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Now().Add(w.skipped)
+func (env *Environment) Now() time.Time {
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	return time.Now().Add(env.skipped)
 }
 
 // Pause waits in the time of the World. On engines it returns at once, and Now is later.
-func (w *World) Pause(ctx context.Context, d time.Duration) error {
-	if !w.Real() {
+func (env *Environment) Pause(ctx context.Context, d time.Duration) error {
+	if !env.OnEngines() {
 		return calls.Wait(ctx, d)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.skipped == 0 {
-		close(w.waited)
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	if env.skipped == 0 {
+		close(env.waited)
 	}
-	w.skipped += max(d, 1)
+	env.skipped += max(d, 1)
 	return ctx.Err()
 }
 
 // Broken notes that the verdict is bad. kind is "result", "line" or "stored", for what shows
 // it, or "calls".
-func (w *World) Broken(kind, format string, a ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.problems = append(w.problems, kind+": "+fmt.Sprintf(format, a...))
+func (env *Environment) Broken(kind, format string, a ...any) {
+	env.mu.Lock()
+	defer env.mu.Unlock()
+	env.problems = append(env.problems, kind+": "+fmt.Sprintf(format, a...))
 }
 
 // TB is a test whose failures are noted as problems of the verdict: synctest ends a test at
 // its first failure.
-func (w *World) TB() testing.TB { return noting{w.t, w, "result"} }
+func (env *Environment) TB() testing.TB { return noting{env.t, env, "result"} }
 
 type noting struct {
 	testing.TB
 
-	w    *World
+	w    *Environment
 	kind string
 }
 
@@ -303,61 +303,63 @@ func (n noting) Fatalf(format string, a ...any) {
 }
 
 // Rows are the rows of a table, such as w.Outputs.Access.
-func (w *World) Rows(table string) kit.Rows { return kit.Rows{DB: w.DB, Table: table} }
+func (env *Environment) Rows(table string) kit.Rows { return kit.Rows{DB: env.DB, Table: table} }
 
 // Bucket is the bucket of files.
-func (w *World) Bucket() kit.Bucket { return kit.Bucket{Client: w.S3, Name: w.Outputs.Files} }
+func (env *Environment) Bucket() kit.Bucket {
+	return kit.Bucket{Client: env.S3, Name: env.Outputs.Files}
+}
 
 // PutAll stores rows, 25 in a call.
-func (w *World) PutAll(table string, rows []kit.Row) {
+func (env *Environment) PutAll(table string, rows []kit.Row) {
 	for some := range slices.Chunk(rows, 25) {
 		var puts []types.WriteRequest
 		for _, row := range some {
 			puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: row}})
 		}
-		w.batch(table, puts)
+		env.batch(table, puts)
 	}
 }
 
-func (w *World) batch(table string, writes []types.WriteRequest) {
-	_, err := w.DB.BatchWriteItem(context.Background(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: writes}})
-	kit.Must(w.TB(), err)
+func (env *Environment) batch(table string, writes []types.WriteRequest) {
+	_, err := env.DB.BatchWriteItem(context.Background(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: writes}})
+	kit.Must(env.TB(), err)
 }
 
 // tables are the names of the tables by their role.
-func (w *World) tables() map[string]string {
-	o := w.Outputs
-	return map[string]string{"before": w.Before, "access": o.Access, "credentials": o.Credentials, "jobs": o.Jobs, "control": o.Control}
+func (env *Environment) tables() map[string]string {
+	o := env.Outputs
+	return map[string]string{"before": env.Before, "access": o.Access, "credentials": o.Credentials, "jobs": o.Jobs, "control": o.Control}
 }
 
 // empty removes the rows of a verdict on engines, so that the next one can compare all that is
 // stored.
-func (w *World) empty() {
-	for _, table := range w.tables() {
-		for some := range slices.Chunk(w.Rows(table).All(w.t), 25) {
+func (env *Environment) empty() {
+	for _, table := range env.tables() {
+		for some := range slices.Chunk(env.Rows(table).All(env.t), 25) {
 			var deletes []types.WriteRequest
 			for _, row := range some {
 				key := maps.Clone(row)
 				maps.DeleteFunc(key, func(name string, _ types.AttributeValue) bool { return name != "pk" && name != "sk" })
 				deletes = append(deletes, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key}})
 			}
-			w.batch(table, deletes)
+			env.batch(table, deletes)
 		}
 	}
 }
 
 // Damaged calls ask while a row has a version that this program does not know.
-func (w *World) Damaged(table string, key kit.Row, ask func()) {
-	rows, t := w.Rows(table), w.TB()
+func (env *Environment) Damaged(table string, key kit.Row, ask func()) {
+	rows, t := env.Rows(table), env.TB()
 	defer rows.Put(t, rows.Get(t, key))
 	rows.Set(t, key, "v", kit.Number("9"))
 	ask()
 }
 
 // Stranger makes another account.
-func (w *World) Stranger() kit.Tenant { return kit.NewTenant(w.TB(), w.Registry) }
+func (env *Environment) Stranger() kit.Tenant { return kit.NewTenant(env.TB(), env.Registry) }
 
 // File looks at a file of the tenant's workspace.
-func (w *World) File(f ids.File) kit.Objects {
-	return w.Bucket().Look(w.TB(), files.Key(w.Tenant.Workspace, f))
+func (env *Environment) File(f ids.File) kit.Objects {
+	return env.Bucket().Look(env.TB(), files.Key(env.Tenant.Workspace, f))
 }
