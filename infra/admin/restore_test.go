@@ -245,7 +245,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	}{
 		{before, kept, "v", kit.Number("0"), "operator: key kept: damaged in the table before: item version 0", "unbound"},
 		{before, kept, "expires_at", kit.Number("4102444800"), "repair: key kept: " + changed, "unbound"},
-		{before, kept, "workspace", kit.Text(""), "repair: key kept: " + changed, "unbound"},
+		{before, kept, "workspace", kit.Text(string(r.workspaces["foreign"])), "repair: key kept: " + changed, "unbound"},
 		{before, kept, "account", kit.Text(string(ids.New[ids.Account]())), "repair: key kept: " + changed, "unbound"},
 		{before, unbound, "kind", kit.Text("management"), "repair: key unbound: " + changed, "kept"},
 		{before, workspace, "name", unreadable, "operator: workspace default: damaged in the table before: name is of another type", "unbound"},

@@ -96,9 +96,12 @@ type keyItem struct {
 	header
 	Account   ids.Account   `dynamodbav:"account"`
 	Workspace ids.Workspace `dynamodbav:"workspace,omitempty"`
-	Kind      Kind          `dynamodbav:"kind"`
-	Name      string        `dynamodbav:"name"`
-	Disabled  *bool         `dynamodbav:"disabled"` // nil only in a damaged key
+	// Bound is stored with Workspace: a key whose row lost its workspace must not reach the whole
+	// account. Expiry and suspension have no such guard.
+	Bound    bool   `dynamodbav:"bound,omitempty"`
+	Kind     Kind   `dynamodbav:"kind"`
+	Name     string `dynamodbav:"name"`
+	Disabled *bool  `dynamodbav:"disabled"` // nil only in a damaged key
 	// Suspended means that the account was suspended. It is set and removed on all keys of the
 	// account, and is independent of Disabled.
 	Suspended bool `dynamodbav:"suspended,omitempty"`
@@ -119,6 +122,8 @@ func (k keyItem) check() error {
 		return errNoAccount
 	case k.Kind != Management && k.Kind != Standard:
 		return errors.New("unknown kind")
+	case k.Bound && k.Workspace == "":
+		return errors.New("bound to no workspace")
 	case k.Kind == Management && k.Workspace != "":
 		return errors.New("a management key bound to a workspace")
 	case k.Disabled == nil:

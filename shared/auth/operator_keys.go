@@ -60,7 +60,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	hash := HashKey(string(token.Reveal()))
 	row := keyItem{
 		header:  newHeader(keyAt(hash)),
-		Account: n.Account, Workspace: n.Workspace, Kind: n.Kind, Name: n.Name, Disabled: new(false),
+		Account: n.Account, Workspace: n.Workspace, Bound: n.Workspace != "", Kind: n.Kind, Name: n.Name, Disabled: new(false),
 		CreatedAt: r.now().Unix(),
 	}
 	if !n.ExpiresAt.IsZero() {

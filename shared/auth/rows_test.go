@@ -16,8 +16,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// No damage gives a key more rights. Optional attributes are the exception: without
-// one, a key is unbound or never expires.
+// No damage gives a key more rights. The exception is an expiry that is lost: the key then never
+// expires.
 func TestADamagedKeyGainsNothing(t *testing.T) {
 	f := newFixture(t)
 	bound := f.newBoundKey()
@@ -25,12 +25,15 @@ func TestADamagedKeyGainsNothing(t *testing.T) {
 	f.wantError(f.registry.DisableKey(t.Context(), f.account, disabled.Hash), nil)
 	expired := f.newKey(auth.NewKey{Kind: auth.Standard, ExpiresAt: time.Unix(1, 0)})
 	for name, key := range map[string]auth.Key{"bound": bound, "disabled": disabled, "expired": expired} {
-		for _, damaged := range kit.Damage(f.rows.Get(t, f.keyRow(key))) {
+		row := f.rows.Get(t, f.keyRow(key))
+		nowhere := maps.Clone(row)
+		nowhere["workspace"] = kit.Text("")
+		for _, damaged := range append(kit.Damage(row), kit.Damaged{Attribute: "workspace", Value: kit.Text(""), Row: nowhere}) {
 			f.rows.Put(t, damaged.Row)
 			caller, reason := f.verify(key.Hash)
 			workspace, isBound := caller.Bound()
-			written := damaged.Value != nil || damaged.Attribute != "workspace" && damaged.Attribute != "expires_at"
-			if written && reason == "" && (name != "bound" || !isBound || workspace == ids.Workspace("") || caller.MayManage()) {
+			lost := damaged.Attribute == "expires_at" && damaged.Value == nil
+			if !lost && reason == "" && (name != "bound" || !isBound || workspace == ids.Workspace("") || caller.MayManage()) {
 				t.Errorf("%s key, %s: verified as %s, bound to %q", name, damaged, caller, workspace)
 			}
 		}
@@ -45,6 +48,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 		{Attribute: "account", Value: kit.Number("9")},
 		{Attribute: "kind", Value: kit.Text("root")},
 		{Attribute: "workspace", Value: kit.Text(string(f.workspace))}, // of a management key
+		{Attribute: "bound", Value: &types.AttributeValueMemberBOOL{Value: true}},
 		{Attribute: "disabled", Value: kit.Text("no")},
 		{Attribute: "expires_at", Value: &types.AttributeValueMemberNULL{Value: true}},
 	} {
