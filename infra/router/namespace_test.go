@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +39,8 @@ ip link set lo up && ip address add 203.0.113.1/32 dev lo
 mount -t tmpfs run /run && mkdir /run/secrets
 mount --bind "$1/hosts" /etc/hosts
 mount --bind "$1/ca.pem" /etc/ssl/certs/ca-certificates.crt
+[ -e /etc/resolv.conf ] || { mkdir -p "$(dirname "$(readlink -m /etc/resolv.conf)")" && touch /etc/resolv.conf; } # a link into /run
+mount --bind "$1/resolv.conf" /etc/resolv.conf
 shift && exec "$@"`
 
 // TestShipped runs router.yaml and envoy.yaml as they are shipped, byte for byte, in
@@ -59,6 +62,7 @@ func TestShipped(t *testing.T) {
 	}
 	folder := t.TempDir()
 	writeNames(t, filepath.Join(folder, "hosts"))
+	write(t, filepath.Join(folder, "resolv.conf"), "nameserver 127.0.0.1\n")
 	writeCertificate(t, folder)
 	var reasons []string
 	for _, space := range []string{"unshare -Urnm --map-root-user", "sudo -n unshare -nm"} {
@@ -115,8 +119,41 @@ func writeNames(t *testing.T, file string) {
 	t.Helper()
 	var all strings.Builder
 	for name := range hosts {
+		if name == lossyHost {
+			continue // serveNames has it
+		}
 		address := map[bool]string{true: "127.0.0.1", false: "203.0.113.1"}[name == privateHost]
 		_, _ = fmt.Fprintf(&all, "%s %s\n2001:db8::1 %s\n", address, name, name)
 	}
 	write(t, file, all.String())
+}
+
+// serveNames serves the address of one host, and loses the first question for it.
+func serveNames(t *testing.T) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:53")
+	kit.Must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	label, isLost := strings.Split(lossyHost, ".")[0], false
+	go func() {
+		buffer := make([]byte, 1024)
+		for {
+			n, from, err := c.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			question, _, _ := bytes.Cut(buffer[12:n], []byte{0})
+			answer := append(buffer[:2:2], 0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0) // no such name
+			answer = append(append(answer, question...), 0, 0, 1, 0, 1)
+			if string(question[1:1+len(label)]) == label {
+				answer[3], answer[7] = 0x80, 1
+				answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 203, 0, 113, 1)
+				if !isLost {
+					isLost = true
+					continue
+				}
+			}
+			_, _ = c.WriteTo(answer, from)
+		}
+	}()
 }

@@ -135,6 +135,7 @@ func newBench(t *testing.T, folder string) *bench {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	b.providers = serveProviders(t, folder)
+	serveNames(t)
 	for _, name := range platforms {
 		write(t, "/run/secrets/"+name, "sk-platform-"+name+"\n")
 	}
@@ -386,6 +387,7 @@ const (
 	azureHost   = "acme.openai.azure.com"
 	foreignHost = "foreign.openai.azure.com" // its certificate is for other names
 	privateHost = "private.openai.azure.com" // its address is this machine's own
+	lossyHost   = "lossy.openai.azure.com"   // the name server loses the first question for it
 	azurePath   = "/openai/deployments/d/chat/completions?api-version=2024-10-21"
 )
 
@@ -396,6 +398,7 @@ var hosts = map[string]host{
 	azureHost:                  {"azure", azurePath, true},
 	foreignHost:                {"azure", azurePath, true},
 	privateHost:                {"azure", azurePath, true},
+	lossyHost:                  {"azure", azurePath, true},
 	"api.anthropic.com":        {"anthropic", chat, false},
 	"api.fireworks.ai":         {"fireworks", "/inference/v1/chat/completions", false},
 	"us.api.fireworks.ai":      {"fireworks", "/inference/v1/chat/completions", true},
