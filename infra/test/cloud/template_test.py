@@ -3,6 +3,7 @@
 One rule compares a whole thing, rather than a list of cases.
 """
 
+import collections
 import json
 import re
 import tomllib
@@ -12,7 +13,7 @@ import networkx
 from cfnlint.template import Template as Graph
 from samtranslator.model.preferences.deployment_preference_collection import CODEDEPLOY_PREDEFINED_CONFIGURATIONS_LIST
 
-from stack import ACCOUNT, KEPT, REGION, SOURCE, STACK, Stack, environments, source
+from stack import ACCOUNT, KEPT, NOTHING, REGION, SOURCE, STACK, Stack, environments, source
 
 # Every condition of the template holds.
 ALL = {
@@ -61,8 +62,23 @@ PROPERTIES = {
     "AWS::S3::Bucket": "BucketEncryption LifecycleConfiguration OwnershipControls PublicAccessBlockConfiguration VersioningConfiguration",
     "AWS::SNS::Topic": "KmsMasterKeyId",
 }
-OPTIONAL = ("AlarmSubscription ConcurrencyAlarm Domain DomainMapping DomainRecord DomainRecordForIpv6 FirewallLogGroup FirewallLogging "
-            "GatewayLogging GatewayLoggingRoleForRegion WebAcl WebAclAssociation")
+# The resources that a stack with everything loses with one parameter. No other resource is optional.
+OPTIONAL = {
+    "AlarmEmail": "AlarmSubscription",
+    "DomainName": "Domain DomainMapping DomainRecord DomainRecordForIpv6",
+    "Firewall": "FirewallLogGroup FirewallLogging WebAcl WebAclAssociation",
+    "GatewayLoggingRole": "GatewayLogging GatewayLoggingRoleForRegion",
+    "HostedZoneId": "DomainRecord DomainRecordForIpv6",
+    "ReservedConcurrency": "ConcurrencyAlarm",
+}
+# What a condition puts into a stack of defaults. The other conditions of properties put nothing there.
+DEFAULTS = {
+    "CreatesGatewayLoggingRole": ["existing"],
+    "HasDomain": [f"https://{STACK}-Api.execute-api.{REGION}.amazonaws.com/{STACK}-ApiStage/api/v1"],
+    "HasNextSealingKey": [f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{STACK}-SealingKey"],
+    "HasPermissionsBoundary": [], "HasReservedConcurrency": [], "HasRewrapRole": [], "HasRouterRole": [], "HasVersioning": [],
+    "IsPrivate": ["REGIONAL"],
+}
 # The service that a role trusts, and its managed policy. The other roles are the functions'.
 ROLES = {
     "DeploymentRole": ("codedeploy", ["AWSCodeDeployRoleForLambdaLimited"]),
@@ -197,8 +213,8 @@ class Template(unittest.TestCase):
         self.assertEqual(stack.properties("DomainMapping"), {name: stack.named(n) for name, n in (("DomainName", "Domain"), ("RestApiId", "Api"), ("Stage", "ApiStage"))})
         private = Stack(PrivateVpcEndpoint="vpce-0123abcd").properties("Api")
         self.assertEqual(private["EndpointConfiguration"]["Types"] + private["EndpointConfiguration"]["VpcEndpointIds"], ["PRIVATE", "vpce-0123abcd"])
-        (statement,) = private["Policy"]["Statement"]
-        self.assertEqual(statement["Condition"], {"StringEquals": {"aws:SourceVpce": "vpce-0123abcd"}})
+        self.assertEqual(private["Policy"]["Statement"], [{"Effect": "Allow", "Principal": "*", "Action": "execute-api:Invoke", "Resource": "execute-api:/*",
+                                                           "Condition": {"StringEquals": {"aws:SourceVpce": "vpce-0123abcd"}}}])
 
     def test_firewall(self):
         """It stands before the API, inspects a whole body, and refuses; the rules of AWS refuse by themselves."""
@@ -272,7 +288,6 @@ class Template(unittest.TestCase):
             if resource in stack.resources:
                 self.assertIn(stack.resolve(output["Value"]), (stack.named(resource), stack.named(f"{resource}.Arn")), name)
         self.assertEqual(stack.resolve(stack.outputs["ApiBaseUrl"]["Value"]), f"https://{ALL['DomainName']}/api/v1")
-        self.assertEqual(Stack().resolve(stack.outputs["ApiBaseUrl"]["Value"]), f"https://{STACK}-Api.execute-api.{REGION}.amazonaws.com/{STACK}-ApiStage/api/v1")
         moved = Stack(NextSealingKeyArn="arn:next")
         self.assertEqual([moved.resolve(moved.outputs[name]["Value"]) for name in ("SealingKeyArn", "OwnSealingKeyArn")], ["arn:next", stack.named("SealingKey.Arn")])
         for name in stack.of_type("AWS::Logs::MetricFilter"):
@@ -392,10 +407,25 @@ class Template(unittest.TestCase):
             self.assertEqual(parameters[name]["MaxValue"], int(bounds[bound]), name)
         self.assertEqual({name for name, p in parameters.items() if p["Type"] == "Number" and "AllowedValues" not in p and p.get("MinValue", 0) < 1}, {"ReservedConcurrency"})
         self.assertEqual(set(parameters["DeploymentPreference"]["AllowedValues"]), set(CODEDEPLOY_PREDEFINED_CONFIGURATIONS_LIST), "AWS has these")
-        optional = {name: r["Condition"] for name, r in Stack().resources.items() if "Condition" in r}
-        self.assertEqual(" ".join(sorted(optional)), OPTIONAL)
-        for given, there in ({}, False), (ALL, True):
-            self.assertEqual({name for name, condition in optional.items() if Stack(**given).holds(condition) != there}, set())
+
+    def test_what_conditions_leave_out(self):
+        conditions = {name: r["Condition"] for name, r in Stack().resources.items() if "Condition" in r}
+        absent = lambda given: {name for name, condition in conditions.items() if not Stack(**given).holds(condition)}  # noqa: E731
+        self.assertEqual([absent({}), absent(ALL)], [set(conditions), set()])
+        lost = {parameter: " ".join(sorted(absent({n: v for n, v in ALL.items() if n != parameter}))) for parameter in ALL}
+        self.assertEqual({parameter: names for parameter, names in lost.items() if names}, OPTIONAL)
+
+        stack, found = Stack(), collections.defaultdict(list)
+
+        def look(value) -> None:
+            for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+                look(item)
+            if isinstance(value, dict) and "Fn::If" in value:
+                there, seen = stack.resolve(value), found[value["Fn::If"][0]]
+                seen += [there] if there is not NOTHING and there not in seen else []
+
+        look([stack.resources, stack.outputs])
+        self.assertEqual(found, DEFAULTS)
 
     def test_patterns(self):
         patterns = {name: p["AllowedPattern"] for name, p in source()["Parameters"].items() if "AllowedPattern" in p}
