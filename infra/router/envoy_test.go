@@ -428,7 +428,7 @@ func silence(t *testing.T, a *tenant) {
 	}
 }
 
-// large: whole bodies of 4 MiB cost what routing.md says.
+// large: whole bodies of 4 MiB, and answers that nobody reads, cost what routing.md says.
 func large(t *testing.T, a *tenant) {
 	a.envoy.restart(os.Kill)
 	a.served(t, "nothing")
@@ -443,6 +443,20 @@ func large(t *testing.T, a *tenant) {
 	used, authorizer := a.envoy.peak(), a.authorizer.peak()
 	if t.Logf("%d bodies of 4 MiB: Envoy %d MB, the authorizer %d MB", bodies, used, authorizer); used > envoyMemory(bodies, bodies) || authorizer > 200 {
 		t.Errorf("%d bodies of 4 MiB: Envoy %d MB, the authorizer %d MB", bodies, used, authorizer)
+	}
+	a.envoy.restart(os.Kill)
+	const callers = 40
+	last := a.numbers.Add(callers)
+	open(t, callers, func(i int) []byte {
+		body := bodyFor(model, fmt.Sprint(last-int64(i)), "flood")
+		return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", chat, a.token, len(body), body)
+	})
+	for i := range callers {
+		<-a.providers.channel(fmt.Sprint(last - int64(i)))
+	}
+	used = a.envoy.peak()
+	if t.Logf("%d answers that nobody reads: Envoy %d MB", callers, used); used > envoyMemory(callers, 0)+2*callers {
+		t.Errorf("%d answers that nobody reads: Envoy %d MB", callers, used)
 	}
 }
 

@@ -420,7 +420,7 @@ type received struct{ provider, key string }
 
 // providers is every provider. A request's text sets the answers to its attempts:
 // "17 401 503 200". Answer 0 closes the connection; slow waits a little; stream and cut wait
-// for the caller to read each part, and cut breaks off.
+// for the caller to read each part, and cut breaks off; flood ends once nobody reads it.
 type providers struct {
 	mu       sync.Mutex
 	received map[string][]received
@@ -534,7 +534,8 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 		w.Header().Del("X-Should-Retry")
 	}
 	answer, form, _ := strings.Cut(answer, ",")
-	switch status, err := strconv.Atoi(answer); {
+	status, err := strconv.Atoi(answer)
+	switch {
 	case answer == "zipped":
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(zipped([]byte("answer")))
@@ -550,6 +551,12 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
+	case answer == "flood":
+		for err = nil; err == nil; {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
+			_, err = w.Write(make([]byte, 1<<20))
+		}
+		close(p.channel(words[0]))
 	case answer == "hang":
 		<-r.Context().Done()
 	default:
