@@ -403,11 +403,18 @@ func strangers(t *testing.T, a *tenant) {
 func envoyMemory(connections, bodies int) int { return 70 + connections/6 + 16*bodies }
 
 // silence: connections that send nothing, or half a header, keep nobody out, and end. So do idle
-// ones to providers.
+// ones to providers, which have keep-alive.
 func silence(t *testing.T, a *tenant) {
 	a.envoy.restart(os.Kill) // it still has connections of the test before, and no tenant has one
 	silent := open(t, 1100, func(i int) []byte { return map[bool][]byte{true: []byte("POST / HTTP/1.1\r\nHost: a\r\n")}[i == 0] })
 	a.served(t, "silence")
+	sockets, err := os.ReadFile("/proc/net/tcp")
+	kit.Must(t, err)
+	for line := range strings.Lines(string(sockets)) {
+		if f := strings.Fields(line); strings.HasSuffix(f[2], ":01BB") && f[3] == "01" && strings.HasPrefix(f[5], "00:") { // established, without a timer
+			t.Errorf("a connection to a provider has no keep-alive: %s", line)
+		}
+	}
 	if !*isLong {
 		return
 	}
