@@ -267,7 +267,7 @@ func streams(t *testing.T, a *tenant) {
 // that a provider may have served, and none for which the platform's key is refused. A time-out
 // of an attempt is shorter here.
 func repeats(t *testing.T, a *tenant) {
-	a.envoy.changed(t, "per_try_timeout: 600s", "per_try_timeout: 1s")
+	a.envoy.changed(t, "per_try_timeout: 590s", "per_try_timeout: 1s")
 	own, platform := a.plan(model)[0], received{"openai", "sk-platform-openai"}
 	for _, c := range []struct {
 		answers []string
@@ -275,6 +275,7 @@ func repeats(t *testing.T, a *tenant) {
 		keys    []received
 	}{
 		{[]string{"hang"}, 504, []received{own}},
+		{[]string{"nonsense"}, 502, []received{own}},
 		{[]string{"500", "402"}, 502, []received{own, platform}},
 		{[]string{"500", "503", "500", "503", "500", "503"}, 503, []received{own, platform, own, platform, own, platform}},
 	} {

@@ -419,7 +419,7 @@ var forged = []string{
 type received struct{ provider, key string }
 
 // providers is every provider. A request's text sets the answers to its attempts:
-// "17 401 503 200". Answer 0 closes the connection; slow waits a little; stream and cut wait
+// "17 401 503 200". Answer 0 closes the connection; nonsense is no HTTP; slow waits a little; stream and cut wait
 // for the caller to read each part, and cut breaks off; flood ends once nobody reads it.
 type providers struct {
 	mu       sync.Mutex
@@ -557,6 +557,10 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 			_, err = w.Write(make([]byte, 1<<20))
 		}
 		close(p.channel(words[0]))
+	case answer == "nonsense":
+		c, _, _ := http.NewResponseController(w).Hijack() // of HTTP/1.1
+		_, _ = io.WriteString(c, "SSH-2.0\r\n")
+		_ = c.Close()
 	case answer == "hang":
 		<-r.Context().Done()
 	default:
