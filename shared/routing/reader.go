@@ -75,12 +75,12 @@ func (o ownTables) Query(ctx context.Context, in *dynamodb.QueryInput, options .
 	return firstOf(ctx, o.seconds, func(ctx context.Context) (*dynamodb.QueryOutput, error) { return o.tables.Query(ctx, in, options...) })
 }
 
-// Decrypt makes one call after the other: an answer that comes second is a data key that nobody
-// would wipe.
+// Decrypt makes one call after the other, each with more time: an answer that comes second is a
+// data key that nobody would wipe.
 func (o ownKMS) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...func(*kms.Options)) (*kms.DecryptOutput, error) {
 	return o.decrypter.Decrypt(ctx, in, append(options, func(options *kms.Options) {
 		options.Retryer = o.retryer
-		options.APIOptions = append(options.APIOptions, calls.RefuseMalformed, calls.BoundAttempts(lateAfter))
+		options.APIOptions = append(options.APIOptions, calls.RefuseMalformed, calls.BoundAttempts(2*lateAfter))
 	})...)
 }
 
