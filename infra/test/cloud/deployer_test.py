@@ -396,68 +396,88 @@ class Pages(unittest.TestCase):
 
 
 class Pipeline(unittest.TestCase):
-    """.github/workflows/deploy.yml deploys a tested commit of main, under the service role, and verifies with other credentials."""
+    """The workflows deploy and release a tested commit of main. A deployment runs under the service role, and is verified with other credentials."""
 
     def setUp(self):
-        self.workflow = yaml.safe_load((ROOT / ".github/workflows/deploy.yml").read_text())
-        self.jobs = self.workflow["jobs"]
+        self.workflows = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
+        self.jobs = {f"{name} {job}": body for name, workflow in self.workflows.items() for job, body in workflow["jobs"].items()}
 
     def uses(self, action: str) -> dict[str, list[dict]]:
         """The inputs of an action's steps, by job."""
         found = {job: [s["with"] for s in body.get("steps", []) if s.get("uses", "").startswith(f"{action}@")] for job, body in self.jobs.items()}
         return {job: inputs for job, inputs in found.items() if inputs}
 
-    def test_a_merged_and_tested_commit(self):
-        self.assertEqual(set(self.workflow[True]), {"workflow_dispatch"}, "only a person starts it")  # YAML reads the key "on" as true
-        self.assertEqual({job: body["if"] for job, body in self.jobs.items() if "if" in body}, {"commit": "github.ref == 'refs/heads/main'"})
-        self.assertEqual({job: body.get("needs", []) for job, body in self.jobs.items()}, {
-            "commit": [], "ci": "commit", "build": ["commit", "ci"], "deploy": ["commit", "build"], "verify": ["commit", "deploy"]})
+    def each(self, name: str) -> dict:
+        """A property of the jobs that have it."""
+        return {job: body[name] for job, body in self.jobs.items() if name in body}
+
+    def test_who_starts_them(self):
+        """A person starts a deployment, a tag a release. YAML reads the key "on" as true."""
+        self.assertEqual({name: w[True] if name == "release" else set(w[True]) for name, w in self.workflows.items()}, {
+            "ci": {"pull_request", "push", "schedule", "workflow_call"}, "deploy": {"workflow_dispatch"}, "release": {"push": {"tags": ["v*"]}}})
+        self.assertEqual({name: (w["concurrency"]["group"], w["concurrency"]["cancel-in-progress"]) for name, w in self.workflows.items()}, {
+            "ci": ("ci-${{ github.event.pull_request.number || github.run_id }}", True),  # in another's group it would end that one's tests
+            "deploy": ("deploy-${{ inputs.environment }}", False), "release": ("release-${{ github.ref }}", False)})
+        self.assertEqual(self.each("if"), {"deploy commit": "github.ref == 'refs/heads/main'"})
         self.assertNotIn("continue-on-error", str(self.jobs))
-        self.assertIn({"run": "git merge-base --is-ancestor HEAD origin/main"}, self.jobs["commit"]["steps"])
-        for job, inputs in self.uses("actions/checkout").items():
-            ref = "${{ inputs.ref }}" if job == "commit" else "${{ needs.commit.outputs.sha }}"
-            self.assertEqual([i["ref"] for i in inputs], [ref], job)
-        self.assertIn({"run": 'sam build --config-env "$CONFIG_ENV"'}, self.jobs["build"]["steps"])
-        self.assertEqual({i["cache"] for inputs in self.uses("actions/setup-go").values() for i in inputs}, {False}, "nothing from another run is deployed")
-        compiled, credentials = [next(n for n, s in enumerate(self.jobs["verify"]["steps"]) if text in str(s)) for text in ("go test", "configure-aws-credentials")]
-        self.assertLess(compiled, credentials, "no build may see AWS credentials")
-        (unpacked,) = [s for s in self.jobs["deploy"]["steps"] if "tar -x" in s.get("run", "")]
-        self.assertEqual(unpacked["env"], {"SHA256": "${{ needs.build.outputs.sha256 }}"})
-        self.assertRegex(unpacked["run"], r'^echo "\$SHA256  build.tar.gz" \| sha256sum --check\ntar ')
+
+    def test_a_merged_and_tested_commit(self):
+        self.assertEqual(self.each("needs"), {
+            "deploy ci": "commit", "deploy build": ["commit", "ci"], "deploy deploy": ["commit", "build"], "deploy verify": ["commit", "deploy"],
+            "release build": "ci", "release publish": "build"})
+        self.assertEqual(self.each("uses"), dict.fromkeys(("deploy ci", "release ci"), "./.github/workflows/ci.yml"))
+        self.assertIn("bash .ci/run </dev/null", self.jobs["ci ci"]["strategy"]["matrix"]["command"])
+        self.assertIn("${{ matrix.command }}", [s.get("run") for s in self.jobs["ci ci"]["steps"]])
+        for job in ("deploy commit", "release build"):
+            self.assertIn({"run": "git merge-base --is-ancestor HEAD origin/main"}, self.jobs[job]["steps"], job)
+        commit = "${{ needs.commit.outputs.sha }}"
+        refs = {job: i.get("ref") for job, inputs in self.uses("actions/checkout").items() for i in inputs} | {job: i.get("ref") for job, i in self.each("with").items()}
+        self.assertEqual(refs, {"ci ci": "${{ inputs.ref }}", "deploy commit": "${{ inputs.ref }}", "release build": None} | dict.fromkeys(
+            ("deploy ci", "deploy build", "deploy deploy", "deploy verify"), commit))
+        caches = {job: i["cache"] for job, inputs in self.uses("actions/setup-go").items() for i in inputs if job != "ci ci"}
+        self.assertEqual(caches, dict.fromkeys(("deploy build", "deploy verify", "release build"), False), "nothing from another run is deployed")
+
+    def test_what_a_job_takes_from_another_is_what_that_one_made(self):
+        self.assertIn({"run": 'sam build --config-env "$CONFIG_ENV"'}, self.jobs["deploy build"]["steps"])
+        taken = {job: body["steps"][n + 1] for job, body in self.jobs.items() for n, s in enumerate(body.get("steps", [])) if "download-artifact" in s.get("uses", "")}
+        self.assertEqual(taken, {
+            "deploy deploy": {"env": {"SHA256": "${{ needs.build.outputs.sha256 }}"}, "run": 'echo "$SHA256  build.tar.gz" | sha256sum --check\ntar -xzf build.tar.gz\n'},
+            "release publish": {"env": {"SUMS": "${{ needs.build.outputs.sums }}"},
+                                "run": 'echo "$SUMS  $(ls ./*_checksums.txt)" | sha256sum --check\nsha256sum --check ./*_checksums.txt\n'}})
 
     def test_each_job_has_its_rights_and_no_more(self):
-        self.assertEqual(self.workflow["permissions"], {})
-        read = {"contents": "read"}
-        self.assertEqual({job: body["permissions"] for job, body in self.jobs.items()}, {
-            "commit": read, "ci": read, "build": read, "deploy": read | {"id-token": "write"}, "verify": read | {"id-token": "write"}})
+        read, token = {"contents": "read"}, {"id-token": "write"}
+        self.assertEqual({name: w["permissions"] for name, w in self.workflows.items()}, {"ci": read, "deploy": {}, "release": {}})
+        self.assertEqual(self.each("permissions"), dict.fromkeys(("deploy commit", "deploy ci", "deploy build", "release ci", "release build"), read) | {
+            "deploy deploy": read | token, "deploy verify": read | token, "release publish": token | {"attestations": "write", "contents": "write"}})
+        self.assertEqual(self.each("environment"), {
+            "deploy deploy": "${{ inputs.environment }}", "deploy verify": "${{ inputs.environment }}-verify", "release publish": "release"}, "reviewers guard these")
 
     def test_the_deployment(self):
-        """One at a time in an environment, under the service role, and not cut short."""
-        self.assertEqual(self.workflow["concurrency"], {"group": "deploy-${{ inputs.environment }}", "cancel-in-progress": False})
-        self.assertEqual(self.workflow["env"]["CONFIG_ENV"], "${{ inputs.environment }}")
-        (step,) = [s for s in self.jobs["deploy"]["steps"] if "sam deploy" in s.get("run", "")]
+        """Under the service role, and not cut short."""
+        self.assertEqual(self.workflows["deploy"]["env"]["CONFIG_ENV"], "${{ inputs.environment }}")
+        (step,) = [s for s in self.jobs["deploy deploy"]["steps"] if "sam deploy" in s.get("run", "")]
         self.assertEqual(step["run"], 'sam deploy --config-env "$CONFIG_ENV" --no-confirm-changeset --role-arn "$SERVICE_ROLE"')
         self.assertEqual(step["env"]["SERVICE_ROLE"], "${{ vars.AWS_SERVICE_ROLE_ARN }}")
         for given in environments().values():
             shift = re.fullmatch(r"AllAtOnce|(?:Canary10Percent|Linear10PercentEvery)(\d+)Minutes?", Stack(**given).named("DeploymentPreference"))
             minutes = int(shift[1] or 0) * (9 if shift[0].startswith("Linear") else 1)
-            self.assertGreaterEqual(self.jobs["deploy"]["timeout-minutes"], 30 + minutes, f"CloudFormation would go on without a job: {shift[0]}")
+            self.assertGreaterEqual(self.jobs["deploy deploy"]["timeout-minutes"], 30 + minutes, f"CloudFormation would go on without a job: {shift[0]}")
         for inputs in self.uses("aws-actions/configure-aws-credentials").values():
             self.assertEqual([i["aws-region"] for i in inputs], ["${{ vars.AWS_REGION }}"])
 
     def test_the_stack_is_the_one_of_samconfig(self):
-        (step,) = [s for s in self.jobs["commit"]["steps"] if s.get("id") == "stack"]
+        (step,) = [s for s in self.jobs["deploy commit"]["steps"] if s.get("id") == "stack"]
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "samconfig.toml").write_text((SOURCE.parent / "samconfig.toml").read_text().replace("signalbox-", "another-"))
-            for environment in self.workflow[True]["workflow_dispatch"]["inputs"]["environment"]["options"]:
+            for environment in self.workflows["deploy"][True]["workflow_dispatch"]["inputs"]["environment"]["options"]:
                 subprocess.run(["bash", "-euc", step["run"]], cwd=folder, check=True, env=os.environ | {"CONFIG_ENV": environment, "GITHUB_OUTPUT": "out"})
             self.assertEqual(pathlib.Path(folder, "out").read_text().split(), ["stack=another-dev", "stack=another-staging", "stack=another-prod"])
-        (verify,) = [s for s in self.jobs["verify"]["steps"] if "make verify" in s.get("run", "")]
+        (verify,) = [s for s in self.jobs["deploy verify"]["steps"] if "make verify" in s.get("run", "")]
         self.assertEqual((verify["env"], verify["run"]), ({"STACK": "${{ needs.commit.outputs.stack }}"}, 'make verify STACK="$STACK"'))
 
     def test_credentials_of_each_job(self):
-        roles = {(job, self.jobs[job]["environment"]): [i["role-to-assume"] for i in inputs] for job, inputs in self.uses("aws-actions/configure-aws-credentials").items()}
-        self.assertEqual(roles, {
-            ("deploy", "${{ inputs.environment }}"): ["${{ vars.AWS_ROLE_ARN }}"],
-            ("verify", "${{ inputs.environment }}-verify"): ["${{ vars.AWS_VERIFY_ROLE_ARN }}"],
-        })
+        roles = {job: [i["role-to-assume"] for i in inputs] for job, inputs in self.uses("aws-actions/configure-aws-credentials").items()}
+        self.assertEqual(roles, {"deploy deploy": ["${{ vars.AWS_ROLE_ARN }}"], "deploy verify": ["${{ vars.AWS_VERIFY_ROLE_ARN }}"]})
+        compiled, credentials = [next(n for n, s in enumerate(self.jobs["deploy verify"]["steps"]) if text in str(s)) for text in ("go test", "configure-aws-credentials")]
+        self.assertLess(compiled, credentials, "no build may see AWS credentials")
