@@ -96,14 +96,15 @@ func notRun(t *testing.T, reason string) {
 	t.Skip("NOT RUN: shipped files:", reason)
 }
 
-// writeCertificate writes a certificate for the providers' names. It is its own root.
+// writeCertificate writes a certificate for the providers' names, but not for the private
+// host's. It is its own root.
 func writeCertificate(t *testing.T, folder string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	kit.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		DNSNames: slices.DeleteFunc(slices.Collect(maps.Keys(hosts)), func(name string) bool { return name == foreignHost }),
+		DNSNames: slices.DeleteFunc(slices.Collect(maps.Keys(hosts)), func(name string) bool { return name == privateHost }),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	kit.Must(t, err)

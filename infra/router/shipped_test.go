@@ -385,8 +385,7 @@ type host struct {
 
 const (
 	azureHost   = "acme.openai.azure.com"
-	foreignHost = "foreign.openai.azure.com" // its certificate is for other names
-	privateHost = "private.openai.azure.com" // its address is this machine's own
+	privateHost = "private.openai.azure.com" // its address is this machine's own, and its certificate for other names
 	lossyHost   = "lossy.openai.azure.com"   // the name server loses the first question for it
 	azurePath   = "/openai/deployments/d/chat/completions?api-version=2024-10-21"
 )
@@ -396,7 +395,6 @@ var hosts = map[string]host{
 	"eu.api.openai.com":        {"openai", chat, true},
 	"example.openai.azure.com": {"azure", "/openai/v1/chat/completions", false},
 	azureHost:                  {"azure", azurePath, true},
-	foreignHost:                {"azure", azurePath, true},
 	privateHost:                {"azure", azurePath, true},
 	lossyHost:                  {"azure", azurePath, true},
 	"api.anthropic.com":        {"anthropic", chat, false},
