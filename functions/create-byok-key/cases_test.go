@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -306,8 +305,8 @@ func aloneCases() []cases.Case {
 		one("no default workspace", "400 /allowed_api_key_hashes/0 /workspace_id", 3, []string{key, account, hashes}, nil, func(s *situation) cases.Operation {
 			s.Tenant.DeleteWorkspace(s.TB(), s.Tenant.Workspace)
 			op := s.creates("create", unnamedListing(hash("nobody's")))
-			op.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, _ string) []string {
-				if c.Kind == hashes && (!f.Recovers() || each && !f.Usable()) {
+			op.FaultOutcomes = func(c cases.Call, f *cases.Fault, always bool, _ string) []string {
+				if c.Kind == hashes && (!f.Recovers || always && !f.Usable) {
 					return []string{full} // the workspace alone decides
 				}
 				return nil
@@ -442,9 +441,9 @@ func (s *situation) supersedes(name string, old, successor ids.Credential) cases
 		return err
 	}, byok.ErrSuccessorDisabled)
 	op.Limit = 30 * time.Second
-	op.FaultOutcomes = func(_ cases.Call, f *cases.Fault, each bool, plain string) []string {
-		if strings.HasPrefix(f.Name, "cancelled ") && !each {
-			return []string{plain} // it reads again
+	op.FaultOutcomes = func(_ cases.Call, f *cases.Fault, always bool, alone string) []string {
+		if f.Cancelled && !always {
+			return []string{alone} // it reads again
 		}
 		return nil
 	}

@@ -67,13 +67,12 @@ func deletes(env *cases.Environment, name string, change ...func(*cases.Request)
 		c(&r)
 	}
 	op := env.Request(name, r)
-	op.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
-		again := f.Recovers() && !each && !f.Usable() && c.Kind == erase // S3 says of these two that it applied nothing:
-		again = again && f.Name != "throttled" && f.Name != "ConditionalRequestConflict" && f.Name != "OperationAborted"
+	op.FaultOutcomes = func(c cases.Call, f *cases.Fault, always bool, alone string) []string {
+		isRepeated := f.Recovers && !always && !f.Usable && !f.Refused && c.Kind == erase
 		switch {
-		case c.Kind == slot && f.OwnThrottle() && !strings.HasPrefix(plain, "401"):
+		case c.Kind == slot && f.OwnThrottle && !strings.HasPrefix(alone, "401"):
 			return []string{"429"}
-		case again && (plain == "404" || env.Versioning == "" && f.Applied()):
+		case isRepeated && (alone == "404" || env.Versioning == "" && f.Applied):
 			return []string{"404 answer_lost"}
 		}
 		return nil

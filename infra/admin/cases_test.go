@@ -52,12 +52,12 @@ func (s *shipped) commandLine(env *cases.Environment, line string) cases.Operati
 	words := strings.Fields(line)
 	return cases.Operation{
 		Name: words[0] + " " + words[1], Failed: "1 or 5", Unconditional: true, Limit: time.Minute,
-		FaultOutcomes: func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
-			if strings.Contains(f.Name, "version") || strings.HasPrefix(c.Kind, "DeleteObjects") && strings.HasPrefix(f.Name, "HTML") { // it deletes a batch once, and the operator repeats it
+		FaultOutcomes: func(c cases.Call, f *cases.Fault, always bool, alone string) []string {
+			if f.Unconfirmed { // it deletes a batch once, and the operator repeats it
 				return []string{"1"}
 			}
-			if f.Recovers() && (!each || f.Usable()) {
-				return []string{plain}
+			if f.Recovers && (!always || f.Usable) {
+				return []string{alone}
 			}
 			return []string{"1", "5"} // the judge knows which
 		},
@@ -298,7 +298,7 @@ func (d *tenancy) judge(name string, done cases.Outcome, concurrent bool, now *s
 	begun := len(lines) > 0 && lines[0]["outcome"] == "begun"
 	if begun || len(lines) == 1 {
 		last := lines[len(lines)-1]["outcome"]
-		lost := last == "uncertain" && code != "0" && done.Fault != nil && done.Fault.Applied()
+		lost := last == "uncertain" && code != "0" && done.Fault != nil && done.Fault.Applied
 		if last != cmp.Or(outcomes[code], "refused") && last != "unchanged" && !lost {
 			d.Broken("line", "the last line of %s says %v, but the exit code is %s", name, last, code)
 		}
@@ -315,7 +315,7 @@ func (d *tenancy) judge(name string, done cases.Outcome, concurrent bool, now *s
 		}
 	}
 	switch {
-	case code == "1" && !changed && done.Fault != nil && done.Fault.Refused():
+	case code == "1" && !changed && done.Fault != nil && done.Fault.Refused && !done.Fault.Recovers:
 		d.Broken("result", "%s ends in 1, and nothing was changed: %s", name, shown.stderr)
 	case code != "0" && code != "1" && changed:
 		d.Broken("stored", "%s ends in %s, and something was changed: %s", name, code, shown.stderr)
@@ -494,11 +494,11 @@ func TestCases(t *testing.T) {
 			return unless(!old.Disabled || !successor.Disabled, "both are disabled") + unless(old.SortOrder != successor.SortOrder, "both have one place")
 		}, "0")
 		ends := p.Operation.FaultOutcomes
-		p.Operation.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
-			if strings.HasPrefix(f.Name, "cancelled") { // it starts over
-				return []string{plain, "1", "5"}[:1+map[bool]int{true: 2}[each]]
+		p.Operation.FaultOutcomes = func(c cases.Call, f *cases.Fault, always bool, alone string) []string {
+			if f.Cancelled { // it starts over
+				return []string{alone, "1", "5"}[:1+map[bool]int{true: 2}[always]]
 			}
-			return ends(c, f, each, plain)
+			return ends(c, f, always, alone)
 		}
 		p.Concurrent = []cases.Concurrent{{Operation: d.operation("credential disable " + string(old.ID)), AfterConcurrent: "0"}}
 		return p
@@ -549,11 +549,11 @@ func TestCases(t *testing.T) {
 // warning.
 func (d *tenancy) warns(p *cases.Scenario, reads ...string) {
 	ends := p.Operation.FaultOutcomes
-	p.Operation.FaultOutcomes = func(c cases.Call, f *cases.Fault, each bool, plain string) []string {
+	p.Operation.FaultOutcomes = func(c cases.Call, f *cases.Fault, always bool, alone string) []string {
 		if slices.Contains(reads, c.String()) {
-			return append(ends(c, f, each, plain), plain)
+			return append(ends(c, f, always, alone), alone)
 		}
-		return ends(c, f, each, plain)
+		return ends(c, f, always, alone)
 	}
 }
 

@@ -18,47 +18,35 @@ import (
 	"signalbox.dev/infra/test/kit/faults"
 )
 
-// Fault may happen to a call instead of its plain answer.
+// Fault may happen to a call instead of its plain answer. If it does not recover, the operation fails.
 type Fault struct {
-	Name   string
-	traits trait
-	do     faults.Fault
+	Name string
+	// Recovers means that the call is repeated, and the operation then ends as without a fault.
+	Recovers bool
+	// Usable means that the fault is an answer that the code may use.
+	Usable bool
+	// Applied means that AWS has applied the call, Refused that its answer says that it has not.
+	Applied, Refused bool
+	// OwnThrottle means that only the writes of the call's item are throttled.
+	OwnThrottle bool
+	// Cancelled means that DynamoDB has cancelled the transaction.
+	Cancelled bool
+	// Unconfirmed means that an answer to DeleteObjects, with status 200, leaves versions out.
+	Unconfirmed bool
+
+	main            bool // tried at every call; the others once for each kind of call
+	variant         bool // one of many forms of an error: tried once for each operation
+	sameForReads    bool // differs from another fault only if the call is a write
+	attemptTimesOut bool // the client waits for the time-out of an attempt
+	requestTimesOut bool // the client waits until the operation's time is up
+	interrupts      bool // the operation's process is told to end
+	appliedLate     bool // the call is applied after its client has given up
+	lastsTwoSeconds bool // the call and its repetitions meet the fault for two seconds
+
+	do faults.Fault
 }
-
-type trait uint16
-
-const (
-	// final means that the act fails: the call is not repeated.
-	final trait = 0
-	// recovers means that the call is repeated, and that the act then ends as without a fault.
-	recovers trait = 1 << (iota - 1)
-	// main faults are tried at every call; the others once for each kind of call.
-	main
-	// usable means that the fault is an answer that the code may use.
-	usable
-	// attemptTimesOut means that the client waits for the time-out of an attempt.
-	attemptTimesOut
-	// requestTimesOut means that the client waits until the act's time is up.
-	requestTimesOut
-	// interrupts means that the act's process is told to end.
-	interrupts
-	// appliedLate means that the call is applied after its client has given up.
-	appliedLate
-	// lastsTwoSeconds means that the call and its repetitions meet the fault for two seconds.
-	lastsTwoSeconds
-	// applied means that AWS has applied the call.
-	applied
-	// sameForReads means that the fault differs from another one in that only.
-	sameForReads
-)
 
 var isRead = regexp.MustCompile(`^(Get|Query|Scan|BatchGet|List|Decrypt|Describe)`)
-
-func fault(name string, traits trait, do faults.Fault) *Fault {
-	return &Fault{Name: name, traits: traits, do: do}
-}
-
-func (f *Fault) is(t trait) bool { return f != nil && f.traits&t != 0 }
 
 // The time-out of attempts in the HTTP client of package boot. The tests of boot check it.
 const silence = 2 * time.Second
@@ -70,32 +58,10 @@ const (
 	page    = "<html><body>" + quoted + "</body></html>"
 )
 
-// Applied reports whether AWS has applied the call that met the fault.
-func (f *Fault) Applied() bool { return f.is(applied) }
-
-// Recovers reports whether a repeated call gets its answer.
-func (f *Fault) Recovers() bool { return f.is(recovers) }
-
-// Usable reports whether the fault is an answer that the code may use.
-func (f *Fault) Usable() bool { return f.is(usable) }
-
-// Refused reports whether the client knows that AWS has not applied the call.
-func (f *Fault) Refused() bool {
-	return f.Name == "denied" || f.Name == "nothing there"
-}
-
-// isReason reports whether the fault is one of many reasons of the same error.
-func (f *Fault) isReason() bool {
-	return strings.HasPrefix(f.Name, "cancelled") || strings.Contains(f.Name, " for ")
-}
-
-// OwnThrottle reports whether the fault throttles the item alone.
-func (f *Fault) OwnThrottle() bool { return strings.HasSuffix(f.Name, " for "+ofItem) }
-
-// menus are the faults of each kind of call, made once.
+// catalogues are the faults of each kind of call, made once.
 var catalogues = map[string][]*Fault{}
 
-// menu is all that may happen to the call with this body.
+// catalogue returns all faults that the call with this body may meet.
 func catalogue(c Call, body []byte) []*Fault {
 	operation, kinds, _ := strings.Cut(c.Kind, " ")
 	items, recorded := strings.Count(kinds, "+")+1, strings.Contains(kinds, "idem#")
@@ -116,18 +82,18 @@ func catalogue(c Call, body []byte) []*Fault {
 func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	all := common()
 	if isRead.MatchString(operation) {
-		all = slices.DeleteFunc(all, func(f *Fault) bool { return f.is(sameForReads) })
+		all = slices.DeleteFunc(all, func(f *Fault) bool { return f.sameForReads })
 	}
 	all = slices.Concat(all, proxies(operation), empty(operation, returns))
 	switch operation {
 	case "Query":
 		if returns {
 			all = append(all,
-				fault("no capacity", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100}`)),
-				fault("no capacity units", recovers, faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100,"ConsumedCapacity":{}}`)))
+				&Fault{Name: "no capacity", Recovers: true, do: faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100}`)},
+				&Fault{Name: "no capacity units", Recovers: true, do: faults.Pretend(http.StatusOK, `{"Count":100,"ScannedCount":100,"ConsumedCapacity":{}}`)})
 		}
 	case "GetItem":
-		all = append(all, fault("item of another key", final, faults.AnotherItem()))
+		all = append(all, &Fault{Name: "item of another key", do: faults.AnotherItem()})
 	case "UpdateItem":
 		all = append(all, conflict())
 		all = append(all, throttles()...)
@@ -135,52 +101,56 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 		all = append(all, conflict())
 	case "BatchGetItem":
 		all = append(all, unprocessed(),
-			fault("half unprocessed", recovers|usable, faults.UnprocessedRest()),
-			fault("no responses", recovers|applied, faults.Otherwise(http.StatusOK, "{}")),
-			fault("no table", recovers|applied, faults.Otherwise(http.StatusOK, `{"Responses":{}}`)))
+			&Fault{Name: "half unprocessed", Recovers: true, Usable: true, do: faults.UnprocessedRest()},
+			&Fault{Name: "no responses", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusOK, "{}")},
+			&Fault{Name: "no table", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusOK, `{"Responses":{}}`)})
 	case "BatchWriteItem":
 		all = append(all, unprocessed())
 	case "TransactWriteItems":
 		all = append(all, cancellations(items, recorded)...)
 	case "GenerateDataKey":
-		all = append(all, errorsOf(http.StatusBadRequest, final, "DisabledException", "KMSInvalidStateException", "KeyUnavailableException")...)
+		all = append(all, errorsOf(http.StatusBadRequest, Fault{Refused: true}, "DisabledException", "KMSInvalidStateException", "KeyUnavailableException")...)
 	case "ListObjectVersions":
 		all = append(all,
-			fault("no listing", applied, faults.Otherwise(http.StatusOK, "<html/>")),
-			fault("more follows nowhere", applied, listing("$BUCKET", "<IsTruncated>true</IsTruncated>")),
-			fault("another bucket's listing", final, listing("another-bucket", "<IsTruncated>false</IsTruncated>")),
-			fault("an error with status 200", recovers|applied, faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")))
+			&Fault{Name: "no listing", Applied: true, do: faults.Otherwise(http.StatusOK, "<html/>")},
+			&Fault{Name: "more follows nowhere", Applied: true, do: listing("$BUCKET", "<IsTruncated>true</IsTruncated>")},
+			&Fault{Name: "another bucket's listing", do: listing("another-bucket", "<IsTruncated>false</IsTruncated>")},
+			&Fault{Name: "an error with status 200", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusOK, "<Error><Code>InternalError</Code></Error>")})
 	case "ListMultipartUploads":
 		all = append(all,
-			fault("another bucket's listing", final, faults.Pretend(http.StatusOK, "<ListMultipartUploadsResult><Bucket>another-bucket</Bucket></ListMultipartUploadsResult>")),
-			fault("no listing", final, faults.Pretend(http.StatusOK, "<html/>")))
+			&Fault{Name: "another bucket's listing", do: faults.Pretend(http.StatusOK, "<ListMultipartUploadsResult><Bucket>another-bucket</Bucket></ListMultipartUploadsResult>")},
+			&Fault{Name: "no listing", do: faults.Pretend(http.StatusOK, "<html/>")})
 	case "AbortMultipartUpload":
-		all = append(all, fault("nothing to abort", recovers|usable|applied, faults.Otherwise(http.StatusNotFound, "<Error><Code>NoSuchUpload</Code></Error>")))
+		all = append(all, &Fault{Name: "nothing to abort", Recovers: true, Usable: true, Applied: true, do: faults.Otherwise(http.StatusNotFound, "<Error><Code>NoSuchUpload</Code></Error>")})
 	case "DeleteObject":
 		all = append(all,
-			fault("absent is a failed precondition", recovers|usable, unmetPrecondition),
-			fault("applied, answer without headers", recovers|usable|applied, faults.NoHeaders()),
-			fault("answer of another kind", recovers|applied, faults.Otherwise(http.StatusOK, "{}")))
-		all = append(all, errorsOf(http.StatusConflict, recovers|main, "ConditionalRequestConflict", "OperationAborted")...)
+			&Fault{Name: "absent is a failed precondition", Recovers: true, Usable: true, do: unmetPrecondition},
+			&Fault{Name: "applied, answer without headers", Recovers: true, Usable: true, Applied: true, do: faults.NoHeaders()},
+			&Fault{Name: "answer of another kind", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusOK, "{}")})
+		all = append(all, errorsOf(http.StatusConflict, Fault{Recovers: true, Refused: true, main: true}, "ConditionalRequestConflict", "OperationAborted")...)
 	case "DeleteObjects":
 		all = append(all,
-			fault("versions refused for 2 s", recovers|lastsTwoSeconds, faults.RefuseVersions("SlowDown")),
-			fault("versions refused", recovers|main, faults.RefuseVersions("InternalError")),
-			fault("versions denied", recovers, faults.RefuseVersions("AccessDenied")),
-			fault("200 that names no version", recovers, faults.Pretend(http.StatusOK, "<DeleteResult/>")))
+			&Fault{Name: "versions refused for 2 s", Recovers: true, Unconfirmed: true, lastsTwoSeconds: true, do: faults.RefuseVersions("SlowDown")},
+			&Fault{Name: "versions refused", Recovers: true, Unconfirmed: true, main: true, do: faults.RefuseVersions("InternalError")},
+			&Fault{Name: "versions denied", Recovers: true, Unconfirmed: true, do: faults.RefuseVersions("AccessDenied")},
+			&Fault{Name: "200 that names no version", Recovers: true, Unconfirmed: true, do: faults.Pretend(http.StatusOK, "<DeleteResult/>")})
 	}
 	return all
 }
 
 func conflict() *Fault {
-	return fault("in conflict", recovers|main, faults.Answer(http.StatusBadRequest, "TransactionConflictException", quoting))
+	return &Fault{Name: "in conflict", Recovers: true, Refused: true, main: true, do: faults.Answer(http.StatusBadRequest, "TransactionConflictException", quoting)}
 }
 
-func unprocessed() *Fault { return fault("unprocessed", recovers|main, faults.Unprocessed()) }
+func unprocessed() *Fault {
+	return &Fault{Name: "unprocessed", Recovers: true, Refused: true, main: true, do: faults.Unprocessed()}
+}
 
-func errorsOf(status int, traits trait, codes ...string) (all []*Fault) {
+func errorsOf(status int, like Fault, codes ...string) (all []*Fault) {
 	for _, code := range codes {
-		all = append(all, fault(code, traits, faults.Answer(status, code, quoting)))
+		f := like
+		f.Name, f.do = code, faults.Answer(status, code, quoting)
+		all = append(all, &f)
 	}
 	return all
 }
@@ -189,19 +159,15 @@ func errorsOf(status int, traits trait, codes ...string) (all []*Fault) {
 func empty(operation string, returns bool) (all []*Fault) {
 	if operation != "DeleteObject" && operation != "PutObject" && operation != "AbortMultipartUpload" { // their answers have no body
 		all = append(all,
-			fault("applied, empty answer", recovers|applied, faults.EmptyAnswer()),
-			fault("applied, null answer", recovers|applied, faults.Otherwise(http.StatusOK, "null")),
-			fault("no content", recovers|applied, faults.Otherwise(http.StatusNoContent, "")))
+			&Fault{Name: "applied, empty answer", Recovers: true, Applied: true, do: faults.EmptyAnswer()},
+			&Fault{Name: "applied, null answer", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusOK, "null")},
+			&Fault{Name: "no content", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusNoContent, "")})
 	}
 	if strings.Contains(operation, "Object") {
-		all = append(all, fault("no bucket", final, faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting)))
+		all = append(all, &Fault{Name: "no bucket", Refused: true, do: faults.Answer(http.StatusNotFound, "NoSuchBucket", quoting)})
 	}
 	if operation == "GenerateDataKey" || returns {
-		ends := final
-		if operation == "Query" {
-			ends = recovers
-		}
-		all = append(all, fault("empty object", ends, faults.Pretend(http.StatusOK, "{}")))
+		all = append(all, &Fault{Name: "empty object", Recovers: operation == "Query", do: faults.Pretend(http.StatusOK, "{}")})
 	}
 	return all
 }
@@ -216,17 +182,19 @@ func throttles() (all []*Fault) {
 		{ofItem, "TableWriteMaxOnDemandThroughputExceeded"},
 	} {
 		for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"} {
-			all = append(all, fault(code+" for "+strings.Join(reasons, " and "), recovers, faults.ThrottleFor(code, reasons...)))
+			all = append(all, &Fault{
+				Name: code + " for " + strings.Join(reasons, " and "), Recovers: true, Refused: true, variant: true,
+				OwnThrottle: slices.Equal(reasons, []string{ofItem}), do: faults.ThrottleFor(code, reasons...),
+			})
 		}
 	}
 	return all
 }
 
-// The faults that a verdict may require.
+// The faults that a trial may require.
 var (
-	gone     = fault("not applied, connection closed", recovers|main, faults.Refuse()) // while Lambda had the process frozen
-	lost     = fault("applied, connection breaks", recovers|main|applied|sameForReads, faults.LoseAnswer())
-	timeIsUp = fault("no answer until time is up", requestTimesOut, faults.TimeOut())
+	gone = &Fault{Name: "not applied, connection closed", Recovers: true, main: true, do: faults.Refuse()} // while Lambda had the process frozen
+	lost = &Fault{Name: "applied, connection breaks", Recovers: true, Applied: true, main: true, sameForReads: true, do: faults.LoseAnswer()}
 )
 
 // common are the faults that every call may meet.
@@ -234,38 +202,33 @@ func common() []*Fault {
 	return []*Fault{
 		gone,
 		lost,
-		fault("attempt times out, applied later", sameForReads|recovers|main|attemptTimesOut|appliedLate, faults.TimeOut()),
-		fault("not applied, attempt times out", recovers|attemptTimesOut, faults.TimeOut()),
-		fault("applied, attempt times out", sameForReads|recovers|attemptTimesOut|applied, faults.TimeOutAnswer()),
-		fault("throttled", recovers, faults.Throttle()),
-		fault("answer cut", recovers|applied, faults.CutAnswer()),
-		fault("answer garbled", recovers|applied, faults.Garble()),
-		fault("server error", recovers, faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting)),
-		fault("applied, server error", sameForReads|recovers|applied, faults.Otherwise(http.StatusInternalServerError, page)),
-		fault("bad gateway", recovers, faults.Pretend(http.StatusBadGateway, page)),
-		fault("denied", final|main, faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)),
-		fault("nothing there", final, faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting)),
-		timeIsUp,
-		fault("interrupted", interrupts, faults.TimeOut()),
-		fault("applied, interrupted", sameForReads|interrupts|applied, faults.TimeOutAnswer()),
-		fault("applied, no answer until time is up", sameForReads|main|requestTimesOut|applied, faults.TimeOutAnswer()),
+		{Name: "attempt times out, applied later", Recovers: true, main: true, sameForReads: true, attemptTimesOut: true, appliedLate: true, do: faults.TimeOut()},
+		{Name: "not applied, attempt times out", Recovers: true, attemptTimesOut: true, do: faults.TimeOut()},
+		{Name: "applied, attempt times out", Recovers: true, Applied: true, sameForReads: true, attemptTimesOut: true, do: faults.TimeOutAnswer()},
+		{Name: "throttled", Recovers: true, Refused: true, do: faults.Throttle()},
+		{Name: "answer cut", Recovers: true, Applied: true, do: faults.CutAnswer()},
+		{Name: "answer garbled", Recovers: true, Applied: true, do: faults.Garble()},
+		{Name: "server error", Recovers: true, do: faults.Answer(http.StatusInternalServerError, "InternalServerError", quoting)},
+		{Name: "applied, server error", Recovers: true, Applied: true, sameForReads: true, do: faults.Otherwise(http.StatusInternalServerError, page)},
+		{Name: "bad gateway", Recovers: true, do: faults.Pretend(http.StatusBadGateway, page)},
+		{Name: "denied", Refused: true, main: true, do: faults.Answer(http.StatusForbidden, "AccessDeniedException", quoting)},
+		{Name: "nothing there", Refused: true, do: faults.Answer(http.StatusNotFound, "ResourceNotFoundException", quoting)},
+		{Name: "no answer until time is up", requestTimesOut: true, do: faults.TimeOut()},
+		{Name: "interrupted", interrupts: true, do: faults.TimeOut()},
+		{Name: "applied, interrupted", Applied: true, sameForReads: true, interrupts: true, do: faults.TimeOutAnswer()},
+		{Name: "applied, no answer until time is up", Applied: true, main: true, sameForReads: true, requestTimesOut: true, do: faults.TimeOutAnswer()},
 	}
 }
 
 // proxies are answers of a proxy on the way. S3's client reads such a page as an error
 // without a code, and does not retry it.
 func proxies(operation string) []*Fault {
-	ends, html := recovers, recovers
-	if strings.Contains(operation, "Object") || strings.Contains(operation, "Upload") {
-		ends = final
-	}
-	if operation == "ListObjectVersions" || operation == "ListMultipartUploads" {
-		html = final
-	}
+	ofS3 := strings.Contains(operation, "Object") || strings.Contains(operation, "Upload")
+	listing := operation == "ListObjectVersions" || operation == "ListMultipartUploads"
 	return []*Fault{
-		fault("HTML with 200", html, faults.Pretend(http.StatusOK, page)),
-		fault("a proxy's not found", ends, faults.Pretend(http.StatusNotFound, page)),
-		fault("a proxy's redirect", ends, faults.Pretend(http.StatusMovedPermanently, page)),
+		{Name: "HTML with 200", Recovers: !listing, Unconfirmed: operation == "DeleteObjects", do: faults.Pretend(http.StatusOK, page)},
+		{Name: "a proxy's not found", Recovers: !ofS3, do: faults.Pretend(http.StatusNotFound, page)},
+		{Name: "a proxy's redirect", Recovers: !ofS3, do: faults.Pretend(http.StatusMovedPermanently, page)},
 	}
 }
 
@@ -273,51 +236,40 @@ func proxies(operation string) []*Fault {
 const ofItem = "TableWriteKeyRangeThroughputExceeded"
 
 // cancellations are the errors of a cancelled transaction with so many items. Each reason
-// comes for each item, alone and beside a throttle of another item. Only the condition of
+// comes for each item, alone and with a throttle of another item. Only the condition of
 // an idempotency record fails, because the record may expire afterwards.
-func cancellations(items int, recorded bool) []*Fault {
-	var all []*Fault
+func cancellations(items int, recorded bool) (all []*Fault) {
+	passing := []string{"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded"}
 	for item := range items {
-		for _, reason := range []string{
-			"ConditionalCheckFailed", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded",
-			"RequestLimitExceeded", "ItemCollectionSizeLimitExceeded", "ValidationError",
-		} {
-			if reason == "ConditionalCheckFailed" && !recorded {
-				continue
-			}
-			traits := final
-			switch reason {
-			case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "RequestLimitExceeded":
-				traits = recovers
-			case "ConditionalCheckFailed":
-				if item == items-1 {
-					traits = recovers
-				}
-			}
-			reasons := slices.Repeat([]string{"None"}, items)
-			reasons[item] = reason
-			all = append(all, cancelled(traits, reasons))
-			if reason == "TransactionConflict" && item == 0 {
-				all[len(all)-1].traits |= main
-			}
-			for beside := range items {
-				if beside != item && reason != "ThrottlingError" {
-					mixed := slices.Clone(reasons)
-					mixed[beside] = "ThrottlingError"
-					all = append(all, cancelled(traits, mixed))
+		reasons := append(slices.Clone(passing), "ItemCollectionSizeLimitExceeded", "ValidationError")
+		if recorded {
+			reasons = append(reasons, "ConditionalCheckFailed")
+		}
+		for _, reason := range reasons {
+			recovers := slices.Contains(passing, reason) || reason == "ConditionalCheckFailed" && item == items-1
+			codes := slices.Repeat([]string{"None"}, items)
+			codes[item] = reason
+			f := cancelled(recovers, codes)
+			f.main = reason == "TransactionConflict" && item == 0
+			all = append(all, f)
+			for other := range items {
+				if other != item && reason != "ThrottlingError" {
+					mixed := slices.Clone(codes)
+					mixed[other] = "ThrottlingError"
+					all = append(all, cancelled(recovers, mixed))
 				}
 			}
 		}
 	}
 	return append(all,
-		fault("cancelled for no reason", final, faults.Cancel()),
-		fault("transaction in progress", recovers, faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)),
-		fault("another transaction's token", final, faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)),
+		&Fault{Name: "cancelled for no reason", Refused: true, Cancelled: true, variant: true, do: faults.Cancel()},
+		&Fault{Name: "transaction in progress", Recovers: true, do: faults.Answer(http.StatusBadRequest, "TransactionInProgressException", quoting)},
+		&Fault{Name: "another transaction's token", do: faults.Answer(http.StatusBadRequest, "IdempotentParameterMismatchException", quoting)},
 	)
 }
 
-func cancelled(traits trait, reasons []string) *Fault {
-	return fault("cancelled ("+strings.Join(reasons, " ")+")", traits, faults.Cancel(reasons...))
+func cancelled(recovers bool, codes []string) *Fault {
+	return &Fault{Name: "cancelled (" + strings.Join(codes, " ") + ")", Recovers: recovers, Refused: true, Cancelled: true, variant: true, do: faults.Cancel(codes...)}
 }
 
 // unmetPrecondition is the other answer of S3 to the conditional deletion of an absent
@@ -336,9 +288,9 @@ func (f *Fault) logged(a attempt, r *http.Request, response *http.Response, err 
 	operation, _, _ := strings.Cut(a.call.Kind, " ")
 	as := map[string]any{"operation": operation}
 	switch {
-	case f.is(requestTimesOut):
+	case f.requestTimesOut:
 		as["code"] = "deadline"
-	case f.is(interrupts):
+	case f.interrupts:
 		as["code"] = "canceled"
 	case response == nil:
 		as["code"], as["host"] = "connection", r.URL.Host

@@ -24,15 +24,15 @@ import (
 type Call struct {
 	// Kind is the operation and the kinds of its items, such as "PutItem workspace#".
 	Kind   string
-	Number int // among the act's calls of the kind, from 1
-	Round  int // length of the chain of calls up to this one
+	Number int // among the operation's calls of the kind, from 1
+	Round  int // length of the chain of calls up to this one, which wait for each other
 
 	body []byte
 }
 
 func (c Call) String() string { return fmt.Sprintf("%s %d", c.Kind, c.Number) }
 
-// is reports whether both are the same call of an act.
+// is reports whether both are the same call of an operation.
 func (c Call) is(d Call) bool { return c.Kind == d.Kind && c.Number == d.Number }
 
 type attempt struct {
@@ -41,13 +41,13 @@ type attempt struct {
 	body   []byte
 }
 
-// client is the HTTP client of one act. It counts and inspects the calls, and lets a disturbance
-// happen to them.
+// client is the HTTP client of one operation. It counts and inspects the calls, and lets a
+// disturbance happen to them.
 type client struct {
-	world     *Environment
+	env       *Environment
 	operation *Operation
-	life      *life
-	trace     *trace // the calls without a disturbance, nil if they are not known
+	lifetime  *lifetime
+	trace     *trace // the calls without a disturbance, empty if they are not known
 	disturbance
 
 	mu       sync.Mutex
@@ -56,11 +56,11 @@ type client struct {
 	attempts int
 	deepest  int // round of the calls that were answered
 	met      []failure
-	begun    atomic.Bool   // beside
-	ran      chan struct{} // closed when beside has run
-	later    []func()      // attempts that are applied when their client has given up
+	begun    atomic.Bool   // the concurrent operation
+	ran      chan struct{} // closed when it has run
+	late     []func()      // attempts that are applied when their client has given up
 	applied  []Call
-	// Of the planned calls: closed when a call is made, and when it is answered.
+	// Of the calls in the trace: closed when a call is made, and when it is answered.
 	made, answers map[string]chan struct{}
 }
 
@@ -73,26 +73,97 @@ type failure struct {
 	logged map[string]any // the error in the log, nil if that is not known
 }
 
-// disturbance is what happens to the calls of one act.
+// disturbance is what happens to the calls of one operation.
 type disturbance struct {
-	fault  *Fault
-	at     Call // the call that meets the fault
-	each   bool // each attempt of this kind of call meets it from then on
-	frozen bool // the first attempt of each call of the first round loses its connection
+	fault           *Fault
+	at              Call // the call that meets the fault
+	always          bool // each attempt of this kind of call meets it from then on
+	connectionsLost bool // the first attempt of each call of the first round loses its connection
 
-	// beside runs once: when the calls in after are applied and the other calls of their
+	// concurrent runs once: when the calls in after are applied and the other calls of their
 	// round are not sent yet. With a fault it runs after the attempt that meets it.
 	concurrent func()
 	round      int
 	after      []Call
 
-	most int // the number of attempts for which there is time, 0 for any
-	// before is called before each call. It returns false if the act's time is up.
-	before func(context.Context, Call) bool
-	// every is called with each call's number after its answer.
-	every func(int)
+	maxAttempts int // for which there is time, 0 for any
+	// beforeCall returns false if the operation's time is up.
+	beforeCall func(context.Context, Call) bool
+	// afterCall is called with each call's number after its answer.
+	afterCall func(int)
 	// delay is a pause before and after each call.
 	delay func(c Call, answer bool) time.Duration
+}
+
+// none reports whether nothing disturbs the operation.
+func (d *disturbance) none() bool {
+	return d.fault == nil && d.concurrent == nil && d.afterCall == nil && d.delay == nil && !d.connectionsLost && d.maxAttempts == 0
+}
+
+// lifetime is the context of an operation. Its time-out, a fault or an interruption ends it.
+type lifetime struct {
+	context.Context
+
+	mu   sync.Mutex
+	done chan struct{}
+	err  error
+}
+
+func newLifetime(limit time.Duration) *lifetime {
+	l := &lifetime{done: make(chan struct{})}
+	base, cancel := context.WithTimeout(context.Background(), limit)
+	l.Context = base
+	context.AfterFunc(base, func() { l.end(context.DeadlineExceeded) })
+	context.AfterFunc(l, cancel)
+	return l
+}
+
+// Done implements context.Context.
+func (l *lifetime) Done() <-chan struct{} { return l.done }
+
+// Err implements context.Context.
+func (l *lifetime) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+func (l *lifetime) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+		close(l.done)
+	}
+}
+
+// limitOnEngines is the time of an operation on engines: a busy machine must not end it.
+const limitOnEngines = 2 * time.Minute
+
+// run runs an operation with a disturbance. t is its trace without one, nil if that is not known.
+func (env *Environment) run(op *Operation, t *trace, d disturbance) (Result, *client) {
+	limit := cmp.Or(op.Limit, 10*time.Second)
+	if env.OnEngines() {
+		limit = limitOnEngines
+	}
+	c := &client{
+		env: env, operation: op, trace: cmp.Or(t, &trace{}), lifetime: newLifetime(limit), disturbance: d,
+		ran: make(chan struct{}), byID: map[string]*Call{}, made: map[string]chan struct{}{}, answers: map[string]chan struct{}{},
+	}
+	defer c.lifetime.end(context.Canceled)
+	for _, call := range c.trace.calls {
+		c.made[call.String()], c.answers[call.String()] = make(chan struct{}), make(chan struct{})
+	}
+	began := time.Now()
+	r := op.Run(c.lifetime, c)
+	r.Ended = time.Now()
+	if r.Began.IsZero() {
+		r.Began = began
+	}
+	for _, apply := range c.late {
+		apply()
+	}
+	return r, c
 }
 
 // Do implements aws.HTTPClient.
@@ -113,7 +184,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	if c.delay != nil {
 		sleep(r.Context(), c.delay(*a.call, false))
 	}
-	if c.before != nil && !c.before(r.Context(), *a.call) {
+	if c.beforeCall != nil && !c.beforeCall(r.Context(), *a.call) {
 		return c.timeIsUp(r)
 	}
 	fault := c.faultOf(a)
@@ -123,7 +194,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	apply := func() (*http.Response, error) {
 		again := r.Clone(r.Context())
 		again.Body = io.NopCloser(bytes.NewReader(a.body))
-		return c.world.send(again)
+		return c.env.send(again)
 	}
 	if fault != nil {
 		return c.fail(r, a, fault, apply)
@@ -136,9 +207,9 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// timeIsUp ends the act.
+// timeIsUp ends the operation.
 func (c *client) timeIsUp(r *http.Request) (*http.Response, error) {
-	c.life.end(context.DeadlineExceeded)
+	c.lifetime.end(context.DeadlineExceeded)
 	<-r.Context().Done() // it ends a little later
 	return nil, r.Context().Err()
 }
@@ -150,8 +221,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// arrives finds the call of an attempt, and inspects it. It reports whether the act has made
-// more attempts than it may.
+// arrives finds the call of an attempt, and inspects it. It reports whether the
+// operation has made more attempts than it may.
 func (c *client) arrives(r *http.Request, a *attempt) (isTooMany bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,13 +243,14 @@ func (c *client) arrives(r *http.Request, a *attempt) (isTooMany bool) {
 	}
 	a.number = 1
 	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &a.number)
-	return c.most > 0 && c.attempts > c.most
+	return c.maxAttempts > 0 && c.attempts > c.maxAttempts
 }
 
 var (
-	reads  = regexp.MustCompile(`^(GetItem|Query|Scan|BatchGetItem)`)
-	writes = regexp.MustCompile(`^(PutItem|UpdateItem|DeleteItem|TransactWriteItems)`)
-	keys   = regexp.MustCompile(`":?pk":\{"S":"(\w+#)`)
+	reads      = regexp.MustCompile(`^(GetItem|Query|Scan|BatchGetItem)`)
+	itemWrites = regexp.MustCompile(`^(PutItem|UpdateItem|DeleteItem|TransactWriteItems)`)
+	writes     = regexp.MustCompile(itemWrites.String() + `|^(PutObject|DeleteObject)`)
+	keys       = regexp.MustCompile(`":?pk":\{"S":"(\w+#)`)
 )
 
 // kindOf names the operation and the kinds of its items.
@@ -207,7 +279,7 @@ func kindOf(r *http.Request, body []byte) string {
 // inspect requires that no call contains a secret, that no read may be stale, that each write of
 // a request is conditional, and that no listing goes beyond its file.
 func (c *client) inspect(r *http.Request, a *attempt) {
-	env, sent, query := c.world, r.URL.String()+string(a.body), r.URL.Query()
+	env, sent, query := c.env, r.URL.String()+string(a.body), r.URL.Query()
 	if found := kit.LeaksIn([]byte(sent)); len(found) > 0 {
 		env.Broken("calls", "%s contains %v", a.call, found)
 	}
@@ -216,7 +288,7 @@ func (c *client) inspect(r *http.Request, a *attempt) {
 	}
 	conditions := strings.Count(sent, `"ConditionExpression":`)
 	items := max(1, strings.Count(sent, `"Put":`)+strings.Count(sent, `"Update":`)+strings.Count(sent, `"Delete":`)+strings.Count(sent, `"ConditionCheck":`))
-	if !c.operation.Unconditional && (writes.MatchString(a.call.Kind) && conditions != items || a.call.Kind == "DeleteObject" && r.Header.Get("If-Match") != "*") {
+	if !c.operation.Unconditional && (itemWrites.MatchString(a.call.Kind) && conditions != items || a.call.Kind == "DeleteObject" && r.Header.Get("If-Match") != "*") {
 		env.Broken("calls", "%s is not conditional", a.call)
 	}
 	if from := query.Get("key-marker"); from != "" && from != query.Get("prefix") {
@@ -228,7 +300,7 @@ func (c *client) inspect(r *http.Request, a *attempt) {
 func (c *client) faultOf(a attempt) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.frozen && a.call.Round == 1 && a.number == 1 && a.call.Number == 1 {
+	if c.connectionsLost && a.call.Round == 1 && a.number == 1 && a.call.Number == 1 {
 		return gone
 	}
 	f := c.fault
@@ -237,24 +309,24 @@ func (c *client) faultOf(a attempt) *Fault {
 		return nil
 	case len(c.met) == 0:
 		return f
-	case f.is(lastsTwoSeconds) && c.world.Now().Sub(c.met[0].at) < 2*time.Second:
+	case f.lastsTwoSeconds && c.env.Now().Sub(c.met[0].at) < 2*time.Second:
 		return f
-	case c.each:
+	case c.always:
 		if len(c.met) > manyAttempts {
-			c.life.end(context.DeadlineExceeded) // a fault that stays ends by a count
+			c.lifetime.end(context.DeadlineExceeded) // a fault that stays ends by a count
 		}
 		return f
 	}
 	return nil
 }
 
-// manyAttempts is how many attempts meet a fault that stays, before the time of the act is up.
+// manyAttempts is how many attempts meet a fault that stays, before the time of the operation is up.
 const manyAttempts = 8
 
-// beforeSending holds a call of the round in which another act runs. It returns false if the act
-// has ended.
+// beforeSending holds a call of the round in which the concurrent operation runs. It returns false
+// if the operation has ended.
 func (c *client) beforeSending(ctx context.Context, a attempt) bool {
-	if c.concurrent == nil || c.fault != nil || !c.trace.has(c.round, *a.call) || a.number > 1 {
+	if c.concurrent == nil || c.fault != nil || !slices.ContainsFunc(c.trace.inRound(c.round), a.call.is) || a.number > 1 {
 		return true
 	}
 	if slices.ContainsFunc(c.after, a.call.is) {
@@ -287,7 +359,7 @@ func (c *client) await(ctx context.Context, a attempt, when map[string]chan stru
 	}
 }
 
-// runBeside runs the other act once. Nobody may wait for a mutex meanwhile: a bubble's time
+// runBeside runs the concurrent operation once. Nobody may wait for a mutex meanwhile: a bubble's time
 // would stop.
 func (c *client) runConcurrent() {
 	if c.begun.CompareAndSwap(false, true) {
@@ -299,7 +371,7 @@ func (c *client) runConcurrent() {
 
 // answered notes a call's answer.
 func (c *client) answered(ctx context.Context, a attempt) {
-	if c.world.OnEngines() && c.quiet() {
+	if c.env.OnEngines() && c.none() {
 		c.await(ctx, a, c.made) // or the round of a sibling depends on the machine
 	}
 	c.mu.Lock()
@@ -319,19 +391,19 @@ func (c *client) answered(ctx context.Context, a attempt) {
 	if c.concurrent != nil && c.fault == nil && len(c.after) > 0 && done == len(c.after) {
 		c.runConcurrent()
 	}
-	if c.every != nil {
-		c.every(number)
+	if c.afterCall != nil {
+		c.afterCall(number)
 	}
 }
 
 // fail lets the fault happen to an attempt.
 func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.Response, error)) (*http.Response, error) {
-	if f.is(appliedLate) {
+	if f.appliedLate {
 		c.mu.Lock()
-		c.later = append(c.later, func() {
+		c.late = append(c.late, func() {
 			again := r.Clone(context.Background())
 			again.Body = io.NopCloser(bytes.NewReader(a.body))
-			if response, err := c.world.send(again); err == nil {
+			if response, err := c.env.send(again); err == nil {
 				_ = response.Body.Close()
 			}
 		})
@@ -345,25 +417,25 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 	}
 	logged := f.logged(a, r, response, err)
 	switch {
-	case f.is(attemptTimesOut) && !c.world.OnEngines():
+	case f.attemptTimesOut && !c.env.OnEngines():
 		sleep(r.Context(), silence)
-	case f.is(requestTimesOut):
+	case f.requestTimesOut:
 		c.await(r.Context(), a, c.answers)
-		c.life.end(context.DeadlineExceeded)
-	case f.is(interrupts):
+		c.lifetime.end(context.DeadlineExceeded)
+	case f.interrupts:
 		c.await(r.Context(), a, c.answers)
-		c.life.end(context.Canceled)
+		c.lifetime.end(context.Canceled)
 	}
-	if c.life.Err() != nil {
+	if c.lifetime.Err() != nil {
 		<-r.Context().Done() // it ends a little later
 		response, err = nil, r.Context().Err()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f.is(usable) {
+	if f.Usable {
 		c.deepest = max(c.deepest, a.call.Round)
 	}
-	c.met = append(c.met, failure{*a.call, f, c.world.Now(), logged})
+	c.met = append(c.met, failure{*a.call, f, c.env.Now(), logged})
 	return response, err
 }
 

@@ -38,7 +38,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// World is the storage of one verdict, and a tenant in it: the model of AWS in a bubble of
+// Environment is the storage of one trial, and a tenant in it: the model of AWS in a bubble of
 // virtual time, or the real engines.
 type Environment struct {
 	Clients // without faults
@@ -83,12 +83,12 @@ func (env *Environment) Over(client aws.HTTPClient) Clients {
 	}
 }
 
-// Environment is a function's environment, without a log.
+// FunctionEnvironment is a function's environment, without a log.
 func (env *Environment) FunctionEnvironment() *boot.Environment {
 	return env.functionEnvironment(env.plain(), slog.New(slog.DiscardHandler))
 }
 
-// environment is a function's environment. Its calls go through the client.
+// functionEnvironment is a function's environment. Its calls go through the client.
 func (env *Environment) functionEnvironment(client aws.HTTPClient, log *slog.Logger) *boot.Environment {
 	config, o := env.config, env.Outputs
 	config.HTTPClient = client
@@ -101,14 +101,14 @@ func (env *Environment) functionEnvironment(client aws.HTTPClient, log *slog.Log
 
 var engines = flag.String("engines", "", "play the cases on the real engines too, and compare: all, or main: faults only if they are main ones, once, and once for each kind of call")
 
-// setup is what the Worlds of a case have in common.
+// setup is what the Environments of a case have in common.
 type setup struct {
 	versioning string           // of the bucket
 	page       int              // the number of versions that a listing has at most; 0 for S3's own
 	prepared   map[int]prepared // by their number
 }
 
-// prepared is a World that is prepared so far.
+// prepared is an Environment that is prepared so far.
 type prepared struct {
 	number int
 	model  *awsmodel.World
@@ -116,7 +116,7 @@ type prepared struct {
 }
 
 // Prepared returns what fill returns, when it has stored rows and files. On the model that happens
-// once in a case; the next Worlds get copies. So ids and times are the same in each.
+// once in a case; the next Environments get copies. So ids and times are the same in each.
 func Prepared[T any](env *Environment, fill func() T) T {
 	if env.OnEngines() {
 		return fill()
@@ -137,8 +137,8 @@ func Prepared[T any](env *Environment, fill func() T) T {
 // Changed reports whether anything is stored otherwise than Prepared left it. Only the model knows.
 func (env *Environment) Changed() bool { return len(env.model.Changes(env.prepared.model)) > 0 }
 
-// play runs a verdict in a new World, and returns what it broke.
-func inEnvironment(t *testing.T, real bool, s *setup, verdict func(*Environment)) (problems []string) {
+// inEnvironment calls do in a new Environment, and returns the problems that it notes.
+func inEnvironment(t *testing.T, real bool, s *setup, do func(*Environment)) (problems []string) {
 	t.Helper()
 	run := func(env *Environment) {
 		done := make(chan struct{})
@@ -147,7 +147,7 @@ func inEnvironment(t *testing.T, real bool, s *setup, verdict func(*Environment)
 			env.Clients = env.Over(env.plain())
 			env.Tenant = Prepared(env, func() kit.Tenant { return kit.NewTenant(env.TB(), env.Registry) })
 			env.Tenant.Registry = env.Registry
-			verdict(env)
+			do(env)
 		}()
 		<-done
 		problems = env.problems
@@ -191,7 +191,7 @@ func (env *Environment) apply(r *http.Request) (*http.Response, error) {
 	return env.model.Do(r)
 }
 
-// shared are what the verdicts on engines share: a pool of connections, the buckets, a table and
+// shared are what the trials on engines share: a pool of connections, the buckets, a table and
 // a key.
 var shared = struct {
 	client         aws.HTTPClient
@@ -217,7 +217,7 @@ func onEngines(t *testing.T, s *setup) *Environment {
 	}
 }
 
-// Engines are the addresses of the World's services. The model answers at any.
+// Engines are the addresses of the Environment's services. The model answers at any.
 func (env *Environment) Engines() awsclients.Engines {
 	if env.OnEngines() {
 		return env.config.ConfigSources[0].(awsclients.Engines) //nolint:errcheck // the kit has put it there
@@ -238,17 +238,17 @@ func (env *Environment) send(r *http.Request) (*http.Response, error) {
 	return env.storage.Do(r)
 }
 
-// Real reports whether the World is on real engines.
+// OnEngines reports whether the Environment is on real engines.
 func (env *Environment) OnEngines() bool { return env.model == nil }
 
-// Now is the time of the World.
+// Now is the time of the Environment.
 func (env *Environment) Now() time.Time {
 	env.mu.Lock()
 	defer env.mu.Unlock()
 	return time.Now().Add(env.skipped)
 }
 
-// Pause waits in the time of the World. On engines it returns at once, and Now is later.
+// Pause waits in the time of the Environment. On engines it returns at once, and Now is later.
 func (env *Environment) Pause(ctx context.Context, d time.Duration) error {
 	if !env.OnEngines() {
 		return calls.Wait(ctx, d)
@@ -262,7 +262,7 @@ func (env *Environment) Pause(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Broken notes that the verdict is bad. kind is "result", "line" or "stored", for what shows
+// Broken notes a problem. kind is "result", "line" or "stored", for what shows
 // it, or "calls".
 func (env *Environment) Broken(kind, format string, a ...any) {
 	env.mu.Lock()
@@ -270,7 +270,7 @@ func (env *Environment) Broken(kind, format string, a ...any) {
 	env.problems = append(env.problems, kind+": "+fmt.Sprintf(format, a...))
 }
 
-// TB is a test whose failures are noted as problems of the verdict: synctest ends a test at
+// TB is a test whose failures are noted as problems of the trial: synctest ends a test at
 // its first failure.
 func (env *Environment) TB() testing.TB { return noting{env.t, env, "result"} }
 
@@ -332,7 +332,7 @@ func (env *Environment) tables() map[string]string {
 	return map[string]string{"before": env.Before, "access": o.Access, "credentials": o.Credentials, "jobs": o.Jobs, "control": o.Control}
 }
 
-// empty removes the rows of a verdict on engines, so that the next one can compare all that is
+// empty removes the rows of a trial on engines, so that the next one can compare all that is
 // stored.
 func (env *Environment) empty() {
 	for _, table := range env.tables() {

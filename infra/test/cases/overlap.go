@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Overlap is a situation in which acts run side by side. It is played on the model, once for
+// Overlap is a situation in which operations run at the same time. It is played on the model, once for
 // each seed: each call is delayed, before it is applied and before its answer, by a hash of the
-// seed, the act, the call and its number. So a seed has the same trace in every process.
+// seed, the operation, the call and its number. So a seed has the same trace in every process.
 type Overlap struct {
 	Name       string
 	Versioning string
-	// Set stores the rows and files, and returns the acts and the judge of their results.
+	// SetUp stores the rows and files, and returns the operations and the judge of their results.
 	SetUp func(*Environment) ([]Operation, func([]Outcome))
 	// Reaches are results that some seed must reach, such as "A: 201".
 	Reaches []string
@@ -54,13 +54,13 @@ func (o Overlap) play(t *testing.T, atLeast time.Duration) {
 }
 
 func (o Overlap) overlap(env *Environment, seed int, reached map[string]bool) {
-	acts, judge := o.SetUp(env)
+	operations, judge := o.SetUp(env)
 	var (
 		mu       sync.Mutex
 		outcomes []Outcome
 		group    sync.WaitGroup
 	)
-	for _, op := range acts {
+	for _, op := range operations {
 		group.Go(func() {
 			r, _ := env.run(&op, nil, disturbance{delay: func(c Call, answer bool) time.Duration {
 				return delay(seed, op.Name, c, answer)
@@ -76,13 +76,13 @@ func (o Overlap) overlap(env *Environment, seed int, reached map[string]bool) {
 }
 
 // delay is at most 32 ms, in steps of a nanosecond: no two calls are answered at once.
-func delay(seed int, act string, c Call, answer bool) time.Duration {
+func delay(seed int, operation string, c Call, answer bool) time.Duration {
 	hash := fnv.New64a()
-	_, _ = fmt.Fprint(hash, seed, act, c, answer) // never fails
+	_, _ = fmt.Fprint(hash, seed, operation, c, answer) // never fails
 	return time.Duration(hash.Sum64() % uint64(32*time.Millisecond))
 }
 
-// Count counts the acts that ended in the result, without the repeated ones.
+// Count counts the operations that ended in the result, without the repeated ones.
 func Count(outcomes []Outcome, result string) int {
 	return len(slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return o.Again || o.Result.Text != result }))
 }

@@ -62,7 +62,7 @@ func (env *Environment) newInstance(assemble Assemble) *instance {
 	return i
 }
 
-// Request makes the act of a client that sends the request to a new instance. Its result is the
+// Request makes the operation of a client that sends the request to a new instance. Its result is the
 // status, then "replayed", "answer_lost", the reason or the paths of the issues. Shown is the functest.Answer.
 func (env *Environment) Request(name string, r Request) Operation {
 	return Operation{Name: name, Failed: "500", Run: func(ctx context.Context, through aws.HTTPClient) Result {
@@ -70,7 +70,7 @@ func (env *Environment) Request(name string, r Request) Operation {
 		for _, before := range r.Earlier {
 			began := time.Now()
 			env.ask(ctx, i, before.Event)
-			_ = calls.Wait(ctx, time.Until(began.Add(before.Pause))) // the act fails if its time is up
+			_ = calls.Wait(ctx, time.Until(began.Add(before.Pause))) // the operation fails if its time is up
 		}
 		i.next = through
 		began := time.Now()
@@ -185,7 +185,7 @@ func (env *Environment) judgeLoggedError(x exchange, c *client) {
 	switch code := last.logged["code"]; {
 	case code == "deadline" || code == "canceled": // of this call or of a later one
 		env.compare("error in the log", logged, map[string]any{"code": code})
-	case c.life.Err() == nil && x.took < 9*time.Second:
+	case c.lifetime.Err() == nil && x.took < 9*time.Second:
 		env.compare("error in the log", logged, last.logged)
 	}
 }
@@ -198,7 +198,7 @@ func (env *Environment) compare(kind string, line, want map[string]any) {
 	}
 }
 
-// Command makes an act on the nouns, as a worker or an operator does it. Its result is "done",
+// Command makes an operation on the nouns, as a worker or an operator does it. Its result is "done",
 // "failed", or the text of one of the refusals.
 func (env *Environment) Command(name string, do func(context.Context, Clients) error, refusals ...error) Operation {
 	return Operation{Name: name, Failed: "failed", Unconditional: true, Run: func(ctx context.Context, through aws.HTTPClient) Result {
@@ -215,13 +215,13 @@ func (env *Environment) Command(name string, do func(context.Context, Clients) e
 	}}
 }
 
-// Short runs an act that has time for a number of calls.
-func (env *Environment) Short(op Operation, most int) Result {
-	r, _ := env.run(&op, nil, disturbance{most: most})
+// Short runs an operation that has time for a number of attempts.
+func (env *Environment) Short(op Operation, attempts int) Result {
+	r, _ := env.run(&op, nil, disturbance{maxAttempts: attempts})
 	return r
 }
 
-// OnModel runs a plain test of a function in a World on the model.
+// OnModel runs a plain test of a function in an Environment on the model.
 func OnModel(t *testing.T, versioning string, page int, test func(*Environment)) {
 	t.Helper()
 	for _, problem := range inEnvironment(t, false, &setup{versioning, page, map[int]prepared{}}, test) {
