@@ -78,9 +78,10 @@ func TestCases(t *testing.T) {
 			{Name: "revoke key", SetUp: func(env *cases.Environment) cases.Scenario {
 				op := read(env, env.Tenant.Management, running(env))
 				op.ConcurrentOnly = true
-				return cases.Scenario{Operation: op, Concurrent: []cases.Concurrent{{AfterConcurrent: "401 disabled", Operation: env.Command("revoke", func(ctx context.Context, c cases.Clients) error {
+				revoke := env.Command("revoke", func(ctx context.Context, c cases.Clients) error {
 					return c.Registry.DisableKey(ctx, env.Tenant.ID, auth.HashKey(env.Tenant.Management))
-				})}}}
+				})
+				return cases.Scenario{Operation: op, Concurrent: []cases.Concurrent{{Operation: revoke, AfterConcurrent: "401 disabled"}}}
 			}},
 			alone("create a job", "done", func(env *cases.Environment) cases.Operation {
 				return env.Command("create", func(ctx context.Context, c cases.Clients) error {
