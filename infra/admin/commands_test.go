@@ -119,10 +119,10 @@ func TestTheDocumentsCommandsExist(t *testing.T) {
 	inBlock := regexp.MustCompile(`(?m)^ *(?:\w+=\$\()?admin ([^|)#\n]+)`)
 	inText := regexp.MustCompile("`admin ([a-z]+ [a-z][^`]+)`|make admin ARGS='([^']+)'")
 	quoted, incomplete := regexp.MustCompile(`"\w+( \w+)+"`), regexp.MustCompile(`^(expected "<|missing flags|restore repair: give)`) // a sentence may name a command alone
-	assigned := regexp.MustCompile(`(?m)^ *([A-Z_]+)=([^ $\n]+)`)
+	assigned := regexp.MustCompile(`\b([A-Z_]+)=([^\s$]+)`)
 	examples := map[string]string{
 		"OLD": "6d68ca91", "CREDENTIAL": "6d68ca91", "NEW": "6d68ca92", "FILE": "../router/router.yaml", "M": "m", "H": strings.Repeat("0", 64), "P": "openai",
-		"HASH…": "3f9a1c04", "ID": "2e91d3ac", "COMMAND": "key", "router.yaml": "../router/router.yaml",
+		"HASH": "3f9a1c04", "HASH…": "3f9a1c04", "KEY": "3f9a1c04", "NAME": "name", "ID": "2e91d3ac", "COMMAND": "key", "router.yaml": "../router/router.yaml",
 	}
 	seen, parser := 0, newParser()
 	for _, page := range append(pages, "../local/README.md", "../routing.md") {

@@ -7,6 +7,7 @@ contains them.
 
 import fnmatch
 import importlib.resources
+import itertools
 import json
 import os
 import pathlib
@@ -358,29 +359,26 @@ class Pages(unittest.TestCase):
         for page, text in PAGES.items():
             for block in re.findall(r"(?ms)^ *```sh\n(.*?)^ *```$", text):
                 before, deploys, _ = block.partition("sam deploy")
-                self.assertTrue(not deploys or "sam build --config-env prod && " in before, f"{page}: {block}")
+                self.assertTrue(not deploys or 'sam build --config-env "${ENVIRONMENT:?}" && ' in before, f"{page}: {block}")
                 self.assertFalse(deploys and "policy boundary" in before, f"{page}: nobody could write the boundary's ARN into samconfig.toml before: {block}")
 
     def test_samconfig_undoes_a_change_of_the_command_line(self):
         """SAM keeps the stack's value of a parameter that samconfig.toml does not name."""
-        found = [(e, p) for text in PAGES.values() for e, p in re.findall(r"sam deploy --config-env (\w+).* --parameter-overrides (\w+=\w+)", text)]
+        found = [o for text in PAGES.values() for o in re.findall(r"sam deploy .* --parameter-overrides (\w+)=(\w+)", text)]
         self.assertTrue(found)
-        for environment, override in found:
-            named, (name, value) = environments()[f"signalbox-{environment}"], override.split("=")
+        for (name, value), named in itertools.product(found, environments().values()):
             self.assertIn(name, named)
-            self.assertNotEqual(Stack(**named).resources, Stack(**named | {name: value}).resources, f"{override} changes nothing")
+            self.assertNotEqual(Stack(**named).resources, Stack(**named | {name: value}).resources, f"{name}={value} changes nothing")
 
     def test_zsh_reads_a_block_as_bash_does(self):
-        """At the prompt of macOS's shell # begins no comment: nothing stands before one, and it has only words that no shell acts on.
-        There $NAME:r is $NAME without its extension."""
+        """At the prompt of macOS's shell # begins no comment, and $NAME:r is $NAME without its extension."""
         tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
-        blocks = [(page, block) for page in tracked.stdout.split() for block in re.findall(r"(?ms)^ *```sh\n(.*?)^ *```$", (ROOT / page).read_text())]
+        blocks = [(page, block) for page in tracked.stdout.split() for block in re.findall(r"(?ms)^ *```(?:ba)?sh\n(.*?)^ *```$", (ROOT / page).read_text())]
         self.assertGreater(len(blocks), 20)
         for page, block in blocks:
             self.assertNotRegex(re.sub(r"'[^']*'", "", block), r"\$\w+:[A-Za-z&]", page)
             for line in re.sub(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", "", block).splitlines():
-                self.assertNotRegex(line, r"\S.*\s#", page)
-                self.assertRegex(line, r"^ *([^# ]|# [\w ,.:/-]+$|$)", page)
+                self.assertNotRegex(line, r"(^|\s)#", page)
 
     def test_a_stop_ends_with_the_reserved_concurrency(self):
         for page in PAGES:
