@@ -19,6 +19,8 @@ from checks import DIFFERS, FAIL, NOT_CHECKED
 from life import Deployment
 from stack import source
 
+# No page and no default has it.
+REGION = "ap-southeast-3"
 # CreateChangeSet refuses a template with these types.
 UNKNOWN_TYPES = {"AWS::CodeDeploy::Application", "AWS::CodeDeploy::DeploymentGroup", "AWS::Logs::QueryDefinition",
                  "AWS::WAFv2::LoggingConfiguration", "AWS::WAFv2::WebACLAssociation"}
@@ -78,7 +80,7 @@ class Engine:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         os.environ.update({
-            "AWS_ENDPOINT_URL": self.url, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": self.url, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION, "MINISTACK_REGION": REGION,
             "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_PAGER": "",
             "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_EC2_METADATA_DISABLED": "true",
             "SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "0.2", "SIGNALBOX_FOREIGN_GATEWAY": "1",

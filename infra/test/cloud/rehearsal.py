@@ -27,7 +27,7 @@ from declared import declared
 from engine import CONTRACT, METRIC_MATH, UNJUDGED, UNTAGGED, VERDICTS, Engine, EngineDeployment, stripped
 from faults import FAULTS, MISSING, STRANGERS, UNDONE, WITHOUT_FAULT, failing, version
 from life import Cleaner
-from runbook import follow, sections
+from runbook import ENVIRONMENT, REPOSITORY, VARIABLES, follow, sections
 from stack import yaml_parse
 
 NAME = "signalbox-rehearsal"
@@ -182,11 +182,12 @@ UNPLAYED = {
     ("restore", "Take a stack down"): "played at the end",
     ("restore", "A new stack on retained data"): "played at the end",
 }
-# Sections that a page refers to, before and after.
+# Sections that a page refers to, before and after. AWS keeps five versions of a policy.
 WITH = {
+    "The first deployment": ["The first deployment"] * 6,
     "The table was deleted": ["The table was deleted", "The settings that a restore loses"],
     "The whole table back to an earlier moment":
-        ["Some rows were lost or spoilt", "The whole table back to an earlier moment", "The settings that a restore loses", "Stop all requests"],
+        ["Some rows were lost or spoilt", "The whole table back to an earlier moment", "The settings that a restore loses"],
 }
 
 
@@ -210,12 +211,17 @@ def incidents(d: EngineDeployment) -> None:
         with step(f"incidents.md, {heading}"):
             happens(s)
             holds(not ended(s), f"{heading}: nothing happened")
-            wrong = follow("incidents", [heading], d.name, {r"VERSION=12\b": "VERSION=1"})
+            wrong = follow("incidents", [heading], d.name, {"VERSION": "1"})
             holds(not wrong and ended(s), f"incidents.md, {heading}: {wrong or 'it goes on'}")
 
 
 def runbook(d: EngineDeployment) -> None:
     iam = d.account.client("iam")
+
+    def default(arn: str) -> dict:
+        return iam.get_policy_version(PolicyArn=arn, VersionId=iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"])["PolicyVersion"]["Document"]
+
+    VARIABLES.unlink(missing_ok=True)
     iam.create_role(RoleName=f"deploy-{d.name}", AssumeRolePolicyDocument="{}")  # one that exists gets the new trust
     for page in ("deploy", "daily", "incidents", "restore"):
         for heading, commands in sections(page).items():
@@ -223,24 +229,33 @@ def runbook(d: EngineDeployment) -> None:
                 with step(f"{page}.md, {heading}"):
                     wrong = play(d, page, WITH.get(heading, [heading]))
                     holds(not wrong, f"{page}.md, {heading}: {wrong}")
-    for name, environment in (("deploy", "prod"), ("verify", "prod-verify")):
+    arns = {name: f"arn:aws:iam::{d.account.id}:role/{name}-{d.name}" for name in ("deploy", "verify", "cloudformation")}
+    verify = f"{ENVIRONMENT}-verify"
+    holds(sorted(VARIABLES.read_text().splitlines()) == sorted((
+        f"{ENVIRONMENT} AWS_REGION {d.account.region}", f"{verify} AWS_REGION {d.account.region}", f"{ENVIRONMENT} AWS_ROLE_ARN {arns['deploy']}",
+        f"{ENVIRONMENT} AWS_SERVICE_ROLE_ARN {arns['cloudformation']}", f"{verify} AWS_VERIFY_ROLE_ARN {arns['verify']}")), f"GitHub has {VARIABLES.read_text()}")
+    for name, environment in (("deploy", ENVIRONMENT), ("verify", verify)):
         (statement,) = iam.get_role(RoleName=f"{name}-{d.name}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
-        subjects = [f"repo:example/signalbox:environment:{environment}", f"repo:example@1001/signalbox@2002:environment:{environment}"]
+        subjects = [f"repo:{repository}:environment:{environment}" for repository in (REPOSITORY, REPOSITORY.replace("/", "@1001/") + "@2002")]
         claims = {"aud": "sts.amazonaws.com", "ref": "refs/heads/main", "sub": subjects,
-                  "job_workflow_ref": "example/signalbox/.github/workflows/deploy.yml@refs/heads/main"}
+                  "job_workflow_ref": f"{REPOSITORY}/.github/workflows/deploy.yml@refs/heads/main"}
         trusted = {"StringEquals": {f"token.actions.githubusercontent.com:{claim}": value for claim, value in claims.items()}}
         holds(statement["Condition"] == trusted, f"{name} trusts {statement}")
     documents = {policy: iam.get_role_policy(RoleName=f"{name}-{d.name}", PolicyName=policy)["PolicyDocument"] for name, policy in (("deploy", "deployer"), ("verify", "verifier"))}
     for name, count in (("cloudformation", 2), ("administer", 3)):
         attached = [p["PolicyArn"] for p in iam.list_attached_role_policies(RoleName=f"{name}-{d.name}")["AttachedPolicies"]]
         holds(len(attached) == count, f"{name} has {attached}")
-        documents |= {arn: iam.get_policy_version(PolicyArn=arn, VersionId="v1")["PolicyVersion"]["Document"] for arn in attached}
+        documents |= {arn: default(arn) for arn in attached}
+    boundary = f"arn:aws:iam::{d.account.id}:policy/boundary-{d.name}"
+    documents[boundary] = default(boundary)
+    versions = iam.list_policy_versions(PolicyArn=boundary)["Versions"]
+    holds({v["VersionId"] for v in versions} == {f"v{n}" for n in range(2, 7)} and iam.get_policy(PolicyArn=boundary)["Policy"]["DefaultVersionId"] == "v6", f"after six times: {versions}")
     for policy, document in documents.items():
         holds(not re.search("ACCOUNT|REGION|STACK|REST_ID|_KEY|DOMAIN|ZONE|BOUNDARY|ARTIFACTS", json.dumps(document)), f"{policy} has a gap: {document}")
 
 
 def play(d: EngineDeployment, page: str, headings: list[str]) -> str:
-    """Follows sections, with an account of their own in place of the ids that the page makes up."""
+    """Follows sections, with an account of their own."""
     s = d.subject()
     s.make_tenant()
     try:
@@ -251,15 +266,9 @@ def play(d: EngineDeployment, page: str, headings: list[str]) -> str:
         if page == "restore":
             lose(d, s.outputs["AccessTableName"], headings[0] == "The table was deleted")
         return follow(page, headings, d.name, {
-            r"find AbCd": f"find {first[:8]}", r"6d68ca91(?=\s)": first[:8], r"(?<=WORKSPACE=)0{8}-\S+": s.workspace, r"0{8}-0{4}-4000-8000-0{12}": first,
-            r"0{8}-0{4}-4000-8000-0{11}1": second, r"3f9a1c04d2e85b7a\w+": key, r"3f9a1c04d2e8": key[:12], r"3f9a1c04": key[:8], r"5d70d617": other[:8], r"find alice": f"find {key[:8]}",
-            r"2e91d3ac": s.tenant[:8], r"5ad6c81e": s.workspace[:8], r"28f67c8e": s.job[:8],
-            # The engine's RestoreDateTime is the second of the call, not that of the backup.
-            r"(?=aws dynamodb restore-table-from-backup --target-table-name \"\$TABLE-before\")": "/bin/sleep 1.1; ",
-            r"VERSION=12\b": "VERSION=1", r"(?<=MOMENT=)\S+": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            r"(?<=for TABLE in )AccessTable [\w ]+": "AccessTable",  # one is enough
-            "--backup-type SYSTEM": "--backup-type USER",  # the engine makes no backup of a deleted table
-        }, {"logs describe-query-definitions": s.physical["DeleteFileLogGroup"]}, SIGNALBOX_ACCOUNT=s.tenant)
+            "SIGNALBOX_ACCOUNT": s.tenant, "ACCOUNT": s.tenant, "WORKSPACE": s.workspace, "CREDENTIAL": first, "NEW_CREDENTIAL": second, "KEY": key[:12], "NEW_KEY": other[:12],
+            "JOB": s.job, "VERSION": "1", "MOMENT": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }, answers={"logs describe-query-definitions": s.physical["DeleteFileLogGroup"]})
     finally:
         s.remove_tenants()
 
@@ -292,7 +301,7 @@ def deleted(d: EngineDeployment, s: Subject) -> None:
     names = {"ACCESS": "AccessTable", "CREDENTIALS": "CredentialsTable", "JOBS": "SyncJobsTable", "FILES": "FilesBucket", "SEALING": "SealingKey", "STORAGE": "StorageKey"}
     # The engine imports no policy of a bucket.
     without = {r' *{"ResourceType": "AWS::S3::BucketPolicy".*\n': "", "(?=>adopt.json)": r"""| sed '/"FilesBucketPolicy": {/,/^  },/d' """}
-    wrong = follow("restore", ["A new stack on retained data"], d.name, without | {rf"\b{n}=\S+": f"{n}={s.physical[r]}" for n, r in names.items()})
+    wrong = follow("restore", ["A new stack on retained data"], d.name, {n: s.physical[r] for n, r in names.items()}, without)
     holds(not wrong, f"restore.md, A new stack on retained data: {wrong}")
     holds(d.account.stack(d.name)["StackStatus"] == "IMPORT_COMPLETE", f"after the import: {d.account.stack(d.name)['StackStatus']}")
 

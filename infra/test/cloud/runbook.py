@@ -1,8 +1,8 @@
 """The commands of infra/operations, run as written: with the real AWS CLI and admin, against an engine.
 
 Each section runs from top to bottom in a fresh shell, after the block of "The shell" and what its page
-needs first. It stops at a command that fails, and at an unassigned variable. Ids that a page makes up
-are replaced by ids of the stack.
+needs first. It stops at a command that fails, and at an unassigned variable. A variable to which a page
+assigns an example gets a value of the rehearsal.
 """
 
 import atexit
@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 
-from account import ROOT
+from account import ROOT, WORK
 
 PAGES = {path.stem: path.read_text() for path in (ROOT / "infra/operations").glob("*.md")}
-# What every section of a page needs first: names and functions.
-BEFORE = {"incidents": ("Ask the logs", r"(?ms)^saved.*?^}$"), "restore": ("Before you begin", r"(?s)\A.*\Z")}
+# No page shows these.
+ENVIRONMENT, REPOSITORY = "rehearsal", "somebody/else"
+# The variables that the pages set in GitHub.
+VARIABLES = WORK / "variables"
 
 # What the engine lacks, with the answer that a loop or a name needs. The real CLI checks the arguments
 # all the same, and prints what is wrong.
@@ -28,11 +30,15 @@ LACKS = {
     "deploy list-deployments": "None",
     "health describe-events": "",
     "logs describe-query-definitions": "",
-    "service-quotas request-service-quota-increase": "",
     "xray get-trace-summaries": "",
 }
 
 AWS = """#!/bin/bash
+case "$2" in
+restore-table-from-backup) /bin/sleep 1.1 ;; # the engine's RestoreDateTime is the second of the call, not that of the backup
+restore-table-to-point-in-time) [[ "$*" = *"--restore-date-time $MOMENT "* ]] || { echo "another moment: $*" >&2; exit 1; } ;; # the engine ignores it
+esac
+set -- "${@/%SYSTEM/USER}" # the engine makes no backup of a deleted table
 exec 3<>"/dev/tcp/127.0.0.1/$AWS_CLI"
 printf '%s\\0' $(($# + 1)) "$SCRATCH" "$@" >&3
 read -r code <&3
@@ -44,18 +50,24 @@ exit $code
 
 # Nobody is there to be asked.
 ADMIN = """#!/bin/bash
-case "$*" in *--dry-run*) ;; *\\ delete\\ *|*\\ purge\\ *|*\\ repair\\ *|*\\ erase\\ *|account\\ disable\\ *) set -- "$@" --yes ;; esac
+! "$REAL_ADMIN" "$@" --help | grep -q -e --yes || set -- "$@" --yes
 exec "$REAL_ADMIN" "$@"
 """
 
-GH = "#!/bin/bash\necho 1001 2002\n"  # the numbers of owner and repository
+# Both refuse what is not the rehearsal's.
+SAM = """#!/bin/bash
+[[ "$* " = *"--config-env $ENVIRONMENT "* || "$* " = *"--stack-name $SIGNALBOX_STACK "* ]] || { echo "sam $*" >&2; exit 1; }
+"""
+GH = """#!/bin/bash
+[[ "$*" =~ repos/$REPOSITORY.*(/environments/$ENVIRONMENT|--jq)|--repo\\ $REPOSITORY\\ --env\\ $ENVIRONMENT ]] || { echo "gh $*" >&2; exit 1; }
+[ "$1" != variable ] || echo "$7 $3 $9" >>"$VARIABLES"
+echo 1001 2002 # the numbers of owner and repository
+"""
 
 # The page protects the stack again after a change.
 MAKE = """#!/bin/bash
 [ "$1" != protect ] || exec "$REAL_MAKE" --silent -C "$ROOT" "$@"
 """
-
-OTHERS = ("curl", "install", "sam", "sleep", "tar")
 
 
 @functools.cache
@@ -81,28 +93,29 @@ def sections(page: str) -> dict[str, str]:
     }
 
 
-def follow(page: str, headings: list[str], stack: str, real: dict[str, str], answers: dict[str, str] = {}, **environment: str) -> str:
-    """Runs sections with the patterns in real replaced. Returns what went wrong, or ""."""
+def follow(page: str, headings: list[str], stack: str, values: dict[str, str], edits: dict[str, str] = {}, answers: dict[str, str] = {}) -> str:
+    """Runs sections with these values of variables. Returns what went wrong, or ""."""
     parts = [sections("deploy")["The shell"]]
-    if page in BEFORE and headings[0] not in (BEFORE[page][0], "A new stack on retained data"):  # that has no stack yet
-        section, needed = BEFORE[page]
-        parts += re.findall(needed, sections(page)[section])
+    if page == "restore" and headings[0] != "A new stack on retained data":  # that has no stack yet
+        parts.append(sections(page)["Before you begin"])
     commands = "\n".join((*parts, *((sections("incidents") | sections(page))[heading] for heading in headings)))
-    for pattern, value in {"signalbox-prod": stack, "(?<=AWS_REGION=)[a-z0-9-]+": os.environ["AWS_REGION"], **real}.items():
-        commands = re.sub(pattern, value, commands)
+    values |= {"SIGNALBOX_STACK": stack, "AWS_REGION": os.environ["AWS_REGION"], "ENVIRONMENT": ENVIRONMENT, "REPOSITORY": REPOSITORY}
+    commands = re.sub(r"\b([A-Z_]+)=([^\s$(]+)", lambda found: f"{found[1]}={values.get(found[1], found[2])}", commands)
+    for pattern, replacement in edits.items():
+        commands = re.sub(pattern, replacement, commands)
     with tempfile.TemporaryDirectory() as work:
         here = pathlib.Path(work)
         (here / "infra").symlink_to(ROOT / "infra")
         (here / "lacks").write_text("".join(f"{command} {answer}\n" for command, answer in (LACKS | answers).items()))
         (here / ".build").mkdir()  # the page puts it first in PATH
-        for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, "make": MAKE, **dict.fromkeys(OTHERS, "#!/bin/bash\n")}.items():
+        for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, "sam": SAM, "make": MAKE, "sleep": "#!/bin/bash\n"}.items():
             (here / ".build" / name).write_text(text)
             (here / ".build" / name).chmod(0o755)
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands], cwd=here, text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL,
-            env=os.environ | environment | {
+            env=os.environ | values | {
                 "PATH": f"{here}/.build:{os.environ['PATH']}", "SCRATCH": str(here), "AWS_CLI": aws_cli(), "REAL_ADMIN": str(ROOT / ".build/admin"),
-                "REAL_MAKE": shutil.which("make"), "ROOT": str(ROOT),
+                "REAL_MAKE": shutil.which("make"), "ROOT": str(ROOT), "VARIABLES": str(VARIABLES),
             },
         )
         return f"exit code {ran.returncode}: {ran.stdout[-300:]}{ran.stderr[-700:]}" if ran.returncode else ""
