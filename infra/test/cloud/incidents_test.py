@@ -78,7 +78,7 @@ def matches(pattern: str, line: dict) -> bool:
 # its value, or the name of a log line and the number of lines.
 INCIDENTS = {
     **{f"{operation}RollbackAlarm": [{line: 1} for line in [*server_errors(operation), f"Errors of {operation}Function"]] for operation in OPERATIONS},
-    "ServerErrorsAlarm": [{"5XXError of Api": errors, "Count of Api": 100 * errors} for errors in (5, 3000)],
+    "ServerErrorsAlarm": [{"5XXError of Api": errors, "Count of Api": requests} for errors, requests in ((2, 2), (2, 20), (4, 40), (5, 500), (3000, 300_000))],
     "LatencyAlarm": [{"Latency of Api": 2000}],
     "CrashesAlarm": [{f"Errors of {operation}Function": 1} for operation in OPERATIONS],
     "FunctionThrottlesAlarm": [{f"Throttles of {operation}Function": 1} for operation in OPERATIONS],
