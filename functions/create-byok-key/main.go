@@ -10,7 +10,6 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
-	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -31,15 +30,14 @@ func build(env *boot.Environment) lambda.Handler {
 func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, keys := boot.DynamoDB(env), kms.NewFromConfig(env.AWS())
 	access, credentials, control := env.Get("ACCESS_TABLE"), env.Get("CREDENTIALS_TABLE"), env.Get("CONTROL_TABLE")
-	sealer := seal.NewSealer(keys, env.Get("SEALING_KEY_ARN"))
-	o := keys.Options()
-	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-		return o.EndpointResolverV2.ResolveEndpoint(ctx, kms.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
+	sealingKey := env.Get("SEALING_KEY_ARN")
+	env.WarmUp(func(ctx context.Context) {
+		_, _ = keys.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &sealingKey})
 	})
 	return auth.NewVerifier(db, access), env.Log, operation(handler{
 		workspaces:  auth.NewWorkspaces(db, access),
 		positions:   auth.NewPositions(db, access, auth.Made{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}),
 		keyring:     auth.NewKeyring(db, access),
-		credentials: byok.NewStore(db, credentials, control, sealer),
+		credentials: byok.NewStore(db, credentials, control, seal.NewSealer(keys, sealingKey)),
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
@@ -31,9 +30,8 @@ func build(env *boot.Environment) lambda.Handler {
 func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation) {
 	db, objects := boot.DynamoDB(env), s3.NewFromConfig(env.AWS())
 	access, control, bucket := env.Get("ACCESS_TABLE"), env.Get("CONTROL_TABLE"), env.Get("FILES_BUCKET")
-	o := objects.Options()
-	env.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-		return o.EndpointResolverV2.ResolveEndpoint(ctx, s3.EndpointParameters{Bucket: &bucket, Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
+	env.WarmUp(func(ctx context.Context) {
+		_, _ = objects.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket})
 	})
 	return auth.NewVerifier(db, access), env.Log, operation(
 		limits.New(db, control, limitName),

@@ -4,6 +4,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/shared/calls"
@@ -45,11 +44,12 @@ func Start(build func(*Environment) lambda.Handler) {
 }
 
 func coldStart(build func(*Environment) lambda.Handler, log *slog.Logger) (lambda.Handler, error) {
-	config, err := awsConfig()
+	getenv := os.Getenv //nolint:forbidigo // the one place
+	config, err := awsConfig(getenv)
 	if err != nil {
 		return nil, err
 	}
-	return NewEnvironment(config, log, os.Getenv).handler(build) //nolint:forbidigo // the one place
+	return NewEnvironment(config, log, getenv).handler(build)
 }
 
 // NewEnvironment returns the environment of a function. Its clients use the config with
@@ -57,10 +57,10 @@ func coldStart(build func(*Environment) lambda.Handler, log *slog.Logger) (lambd
 // others, with an HTTP client.
 func NewEnvironment(config aws.Config, log *slog.Logger, getenv func(string) string) *Environment {
 	config.Retryer = calls.Retryer
-	config.APIOptions = append([]func(*middleware.Stack) error{calls.CountAttempts, calls.RefuseMalformed}, config.APIOptions...)
 	if config.HTTPClient == nil {
 		config.HTTPClient = newHTTPClient()
 	}
+	config.APIOptions = append([]func(*middleware.Stack) error{calls.CountAttempts, calls.RefuseMalformed, connectOnly(config.HTTPClient)}, config.APIOptions...)
 	return &Environment{Log: log, config: config, getenv: getenv}
 }
 
@@ -87,26 +87,62 @@ func (e *Environment) Get(name string) string {
 	return value
 }
 
-// awsConfig configures the clients from the variables that Lambda sets, and
-// from AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> if the services are
-// elsewhere. Unlike config.LoadDefaultConfig it reads no profiles, single
-// sign-on or instance metadata: a function has none, and their code would be a
-// sixth of its binary.
-func awsConfig() (aws.Config, error) {
-	env, err := config.NewEnvConfig()
-	if err != nil {
-		return aws.Config{}, fmt.Errorf("configuring the AWS clients: %w", err)
-	}
-	if env.Region == "" || !env.Credentials.HasKeys() {
-		return aws.Config{}, errors.New("configuring the AWS clients: AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, as Lambda sets them")
+// awsConfig configures the clients from the variables that Lambda sets, and from those that
+// name other endpoints. The SDK's own config would link its code for profiles, single sign-on
+// and instance metadata, which a function does not have.
+func awsConfig(getenv func(string) string) (aws.Config, error) {
+	keys := aws.Credentials{
+		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: getenv("AWS_SESSION_TOKEN"),
 	}
 	configured := aws.Config{
-		Region:        env.Region,
-		Credentials:   credentials.StaticCredentialsProvider{Value: env.Credentials},
-		ConfigSources: []any{env},
+		Region:      getenv("AWS_REGION"),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return keys, nil }),
 	}
-	if env.BaseEndpoint != "" {
-		configured.BaseEndpoint = &env.BaseEndpoint
+	if configured.Region == "" || !keys.HasKeys() {
+		return aws.Config{}, errors.New("configuring the AWS clients: AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY must be set, as Lambda sets them")
+	}
+	fips, errFIPS := isTrue(getenv, "AWS_USE_FIPS_ENDPOINT")
+	dualStack, errDualStack := isTrue(getenv, "AWS_USE_DUALSTACK_ENDPOINT")
+	if err := cmp.Or(errFIPS, errDualStack); err != nil {
+		return aws.Config{}, fmt.Errorf("configuring the AWS clients: %w", err)
+	}
+	configured.ConfigSources = []any{endpoints{getenv, fips, dualStack}}
+	if endpoint := getenv("AWS_ENDPOINT_URL"); endpoint != "" {
+		configured.BaseEndpoint = &endpoint
 	}
 	return configured, nil
+}
+
+// isTrue reads a variable that is true or false. An empty one is false.
+func isTrue(getenv func(string) string, name string) (bool, error) {
+	switch value := getenv(name); strings.ToLower(value) {
+	case "true":
+		return true, nil
+	case "false", "":
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s must be true or false, not %q", name, value)
+	}
+}
+
+// endpoints is a source of the SDK's clients: it names the endpoints that they use.
+type endpoints struct {
+	getenv          func(string) string
+	fips, dualStack bool
+}
+
+// GetServiceBaseEndpoint returns the URL of a service, which the SDK names as in "API Gateway".
+func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (string, bool, error) {
+	endpoint := e.getenv("AWS_ENDPOINT_URL_" + strings.ToUpper(strings.ReplaceAll(service, " ", "_")))
+	return endpoint, endpoint != "", nil
+}
+
+// GetUseFIPSEndpoint reports whether a service's FIPS endpoint is used.
+func (e endpoints) GetUseFIPSEndpoint(context.Context) (aws.FIPSEndpointState, bool, error) {
+	return aws.FIPSEndpointStateEnabled, e.fips, nil
+}
+
+// GetUseDualStackEndpoint reports whether a service's endpoint for IPv4 and IPv6 is used.
+func (e endpoints) GetUseDualStackEndpoint(context.Context) (aws.DualStackEndpointState, bool, error) {
+	return aws.DualStackEndpointStateEnabled, e.dualStack, nil
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -21,7 +20,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	smithyendpoints "github.com/aws/smithy-go/endpoints"
 
 	"signalbox.dev/shared/boot"
 	"signalbox.dev/shared/calls"
@@ -167,9 +165,10 @@ func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
 		want   string
 	}{
 		"the function's own variables": {nil, "missing from the environment: ONE_TABLE, ANOTHER_TABLE"},
-		"no credentials":               {map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_ACCESS_KEY": ""}, sdk},
-		"no region":                    {map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}, sdk},
-		"unreadable by the SDK":        {map[string]string{"AWS_MAX_ATTEMPTS": "many"}, "configuring the AWS clients"},
+		"no credentials":               {map[string]string{"AWS_ACCESS_KEY_ID": ""}, sdk},
+		"no region":                    {map[string]string{"AWS_REGION": ""}, sdk},
+		"FIPS, perhaps":                {map[string]string{"AWS_USE_FIPS_ENDPOINT": "yes"}, `AWS_USE_FIPS_ENDPOINT must be true or false, not "yes"`},
+		"dual-stack, perhaps":          {map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "1"}, `AWS_USE_DUALSTACK_ENDPOINT must be true or false, not "1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lambdaSets(t, "http://127.0.0.1:1")
@@ -191,17 +190,44 @@ func TestAnEnvironmentThatCannotServeIsRefused(t *testing.T) {
 	}
 }
 
+// The warm-up and the first call connect to the host that the environment names.
 func TestEndpointsComeFromTheEnvironment(t *testing.T) {
-	for _, endpoint := range []string{"", "http://aws.test"} {
-		lambdaSets(t, endpoint)
-		if _, err := boot.Assemble(nil, nil, func(env *boot.Environment) lambda.Handler {
-			if got := env.AWS().BaseEndpoint; (got != nil) != (endpoint != "") || got != nil && *got != endpoint {
-				t.Errorf("%q: the base endpoint is %v", endpoint, got)
+	for name, c := range map[string]struct {
+		variables map[string]string
+		want      string
+	}{
+		"the region's":    {map[string]string{}, "dynamodb.us-east-1.amazonaws.com:443"},
+		"FIPS":            {map[string]string{"AWS_USE_FIPS_ENDPOINT": "TRUE"}, "dynamodb-fips.us-east-1.amazonaws.com:443"},
+		"dual-stack":      {map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"}, "dynamodb.us-east-1.api.aws:443"},
+		"both":            {map[string]string{"AWS_USE_FIPS_ENDPOINT": "true", "AWS_USE_DUALSTACK_ENDPOINT": "true"}, "dynamodb-fips.us-east-1.api.aws:443"},
+		"neither":         {map[string]string{"AWS_USE_FIPS_ENDPOINT": "false", "AWS_USE_DUALSTACK_ENDPOINT": "False"}, "dynamodb.us-east-1.amazonaws.com:443"},
+		"one for all":     {map[string]string{"AWS_ENDPOINT_URL": "http://aws.test"}, "aws.test:80"},
+		"of the service":  {map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://tables.test", "AWS_ENDPOINT_URL": "http://aws.test"}, "tables.test:80"},
+		"of another":      {map[string]string{"AWS_ENDPOINT_URL_DYNAMODB_STREAMS": "http://tables.test"}, "dynamodb.us-east-1.amazonaws.com:443"},
+		"set to no value": {map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "", "AWS_ENDPOINT_URL": "http://aws.test"}, "aws.test:80"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lambdaSets(t, "")
+			for variable, value := range c.variables {
+				t.Setenv(variable, value)
 			}
-			return nil
-		}); err != nil {
-			t.Error(err)
-		}
+			var dialled []string
+			dial := func(_ context.Context, _, address string) (net.Conn, error) {
+				dialled = append(dialled, address)
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+			}
+			var db *dynamodb.Client
+			if _, err := boot.Assemble(dial, nil, func(env *boot.Environment) lambda.Handler {
+				db = boot.DynamoDB(env)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			_, _ = db.ListTables(t.Context(), nil, once)
+			if want := []string{c.want, c.want}; !slices.Equal(dialled, want) {
+				t.Errorf("dialled %q, want %q", dialled, want)
+			}
+		})
 	}
 }
 
@@ -246,12 +272,8 @@ func TestTheWarmUpOpensTheFirstCallsConnection(t *testing.T) {
 		var db *dynamodb.Client
 		n.assemble(t, func(env *boot.Environment) {
 			db = boot.DynamoDB(env)
-			env.WarmUp(func(context.Context) (smithyendpoints.Endpoint, error) {
-				return smithyendpoints.Endpoint{}, errors.New("ignored")
-			})
-			env.WarmUp(func(context.Context) (smithyendpoints.Endpoint, error) {
-				return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "no host"}}, nil
-			})
+			elsewhere := dynamodb.NewFromConfig(env.AWS(), func(o *dynamodb.Options) { o.BaseEndpoint = new("http://no host") })
+			env.WarmUp(func(ctx context.Context) { _, _ = elsewhere.ListTables(ctx, nil) })
 		})
 		if unsigned.Load() != 1 || signed.Load() != 0 {
 			t.Errorf("the warm-up sent %d unsigned and %d signed requests, want 1 and 0", unsigned.Load(), signed.Load())

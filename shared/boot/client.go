@@ -2,15 +2,18 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"signalbox.dev/shared/calls"
 )
@@ -61,42 +64,49 @@ func (c *httpClient) Do(request *http.Request) (*http.Response, error) {
 // warmUpTime bounds the whole warm-up.
 const warmUpTime = time.Second
 
-// Endpoint resolves the endpoint of a client.
-type Endpoint func(context.Context) (smithyendpoints.Endpoint, error)
-
-// WarmUp opens a connection to the endpoint during the init phase, for all
-// services in parallel: name resolution, TCP, TLS and the parsing of root certificates
-// are then done before the first request. An error is ignored: the first request then
-// opens the connection.
-func (e *Environment) WarmUp(find Endpoint) {
-	e.warmUps = append(e.warmUps, func(ctx context.Context) { connect(ctx, e.config.HTTPClient, find) })
-}
+// WarmUp opens the connection of a call during the init phase, for all services in parallel:
+// name resolution, TCP, TLS and the parsing of root certificates are then done before the first
+// request. The call gets an error and is not sent. If no connection can be opened, the first
+// request opens it.
+func (e *Environment) WarmUp(call func(context.Context)) { e.warmUps = append(e.warmUps, call) }
 
 // DynamoDB returns the client that every function has; its connection is opened by
 // the warm-up. A function makes the clients of other services itself, because
 // every other function would link them too.
 func DynamoDB(e *Environment) *dynamodb.Client {
 	client := dynamodb.NewFromConfig(e.AWS())
-	o := client.Options()
-	e.WarmUp(func(ctx context.Context) (smithyendpoints.Endpoint, error) {
-		return o.EndpointResolverV2.ResolveEndpoint(ctx, dynamodb.EndpointParameters{Region: &o.Region, Endpoint: o.BaseEndpoint}.WithDefaults())
-	})
+	e.WarmUp(func(ctx context.Context) { _, _ = client.DescribeEndpoints(ctx, nil) })
 	return client
 }
 
 func (e *Environment) warm() {
-	ctx, cancel := context.WithTimeout(context.Background(), warmUpTime)
+	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), warmUpKey{}, true), warmUpTime)
 	defer cancel()
 	calls.Together(ctx, e.warmUps...)
 }
 
-// connect sends an unsigned GET to the endpoint. The connection stays in the client's pool.
-func connect(ctx context.Context, client aws.HTTPClient, find Endpoint) {
-	endpoint, err := find(ctx)
-	if err != nil {
-		return
+type warmUpKey struct{}
+
+var errNotSent = errors.New("a call of the warm-up is not sent")
+
+// connectOnly is an API option for SDK clients: it sends no call of the warm-up, and connects
+// to its host.
+func connectOnly(client aws.HTTPClient) func(*middleware.Stack) error {
+	send := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+		if request, ok := in.Request.(*smithyhttp.Request); ok && ctx.Value(warmUpKey{}) != nil {
+			connect(ctx, client, request.URL)
+			return middleware.FinalizeOutput{}, middleware.Metadata{}, errNotSent
+		}
+		return next.HandleFinalize(ctx, in)
 	}
-	get, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint.URI.Scheme+"://"+endpoint.URI.Host+"/", nil)
+	return func(stack *middleware.Stack) error {
+		return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("ConnectOnly", send), "ResolveEndpointV2", middleware.After)
+	}
+}
+
+// connect sends an unsigned GET to the endpoint. The connection stays in the client's pool.
+func connect(ctx context.Context, client aws.HTTPClient, endpoint *url.URL) {
+	get, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint.Scheme+"://"+endpoint.Host+"/", nil)
 	if err != nil {
 		return
 	}

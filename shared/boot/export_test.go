@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 
 	"github.com/aws/aws-lambda-go/lambda"
 )
@@ -12,7 +13,7 @@ import (
 // Assemble is Start without serving, on a network that the test provides, if there is one.
 // The function reads these variables; the SDK reads the process's environment.
 func Assemble(dial func(ctx context.Context, network, address string) (net.Conn, error), variables map[string]string, build func(*Environment) lambda.Handler) (lambda.Handler, error) {
-	config, err := awsConfig()
+	config, err := awsConfig(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
