@@ -96,24 +96,31 @@ func answers(t *testing.T, a *tenant) {
 	own, platform := a.plan(model)[0], received{"openai", "sk-platform-openai"}
 	refused := envelope(502, "The provider refused the platform", "platform_key_refused")
 	for _, c := range []struct {
+		model    string
 		answers  []string
 		status   int
 		text     string
 		servedBy string
 		keys     []received
 	}{
-		{[]string{"200"}, 200, `{"answer":"200"}`, "own", []received{own}},
-		{[]string{"404"}, 404, `{"answer":"404"}`, "own", []received{own}},
-		{[]string{"500"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
-		{[]string{"500", "402"}, 502, refused, "platform", []received{own, platform}},
-		{[]string{"500", "401,empty"}, 502, refused, "platform", []received{own, platform}},
-		{[]string{"500", "403,zipped"}, 502, refused, "platform", []received{own, platform}},
-		{[]string{"500", "403,large"}, 502, refused, "platform", []received{own, platform}},
-		{[]string{"401,zipped"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
-		{[]string{"0", "0"}, 503, "", "", []received{own, platform}},
+		{model, []string{"200"}, 200, `{"answer":"200"}`, "own", []received{own}},
+		{model, []string{"404"}, 404, `{"answer":"404"}`, "own", []received{own}},
+		{model, []string{"500"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
+		{model, []string{"500", "402"}, 502, refused, "platform", []received{own, platform}},
+		{model, []string{"500", "401,none"}, 502, refused, "platform", []received{own, platform}},
+		{model, []string{"500", "403,zipped"}, 502, refused, "platform", []received{own, platform}},
+		{model, []string{"500", "403,large"}, 502, refused, "platform", []received{own, platform}},
+		{model, []string{"401,zipped"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
+		{model, []string{"0", "0"}, 503, "", "", []received{own, platform}},
+		{model, []string{"400,long"}, 400, forms["long"], "own", []received{own}},
+		{model, []string{"400,none"}, 400, "", "own", []received{own}},
+		{model, []string{"400,credit"}, 400, forms["credit"], "own", []received{own}}, // a prompt may say so
+		{claude, []string{"400,credit"}, 502, refused, "platform", []received{{"anthropic", "sk-platform-anthropic"}}},
+		{model, []string{"400,encrypted"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
+		{model, []string{"400,encrypted", "400,encrypted"}, 409, forms["encrypted"], "platform", []received{own, platform}},
 	} {
 		number := fmt.Sprint(a.numbers.Add(1))
-		g := a.send("POST", chat+"?key=sk-forged&k%65y=sk-forged", a.token, strings.NewReader(bodyFor(model, number, c.answers...)), forged...)
+		g := a.send("POST", chat+"?key=sk-forged&k%65y=sk-forged", a.token, strings.NewReader(bodyFor(c.model, number, c.answers...)), forged...)
 		if g.received = a.providers.take(number); c.text == "" {
 			g.text = "" // Envoy's own words
 		}

@@ -10,14 +10,14 @@ import (
 // Names of request headers: those that reach a provider, and one of each kind that does not: a
 // sign-in, who pays, an address, a trace, a page, Envoy's own, ours, and a prefix cut short.
 var toProvider, fromClient = strings.Fields(`
-	accept accept-encoding content-type user-agent
+	accept content-type user-agent
 	anthropic-beta anthropic-version idempotency-key openai-beta x-client-request-id x-grok-conv-id x-request-id
 	x-stainless-arch x-stainless-helper-method x-stainless-raw-response
 `), strings.Fields(`
 	api-key cookie proxy-authorization x-api-key x-goog-api-key x-amz-security-token x-goog-iap-jwt-assertion
 	anthropic-organization-id openai-organization openai-project x-goog-user-project
 	forwarded x-forwarded-for x-forwarded-host x-forwarded-client-cert x-real-ip via baggage traceparent x-b3-traceid
-	accept-language origin range referer x-envoy-attempt-count x-envoy-external-address x-envoy-original-path
+	accept-encoding accept-language origin range referer x-envoy-attempt-count x-envoy-external-address x-envoy-original-path
 	x-http-method-override x-original-url x-signalbox-host x-signalbox-user x-stainless x-amzn-bedrock-guardrailidentifier
 `)
 

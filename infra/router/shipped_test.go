@@ -416,6 +416,13 @@ var forged = []string{
 // received is a key that a provider received, with the host that a document names.
 type received struct{ provider, key string }
 
+// forms are bodies of answers that have another one than their status.
+var forms = map[string]string{
+	"none": "", "zipped": string(zipped([]byte("sk-refused"))), "large": strings.Repeat("sk-refused", 20000), "long": strings.Repeat("A", 200000),
+	"credit":    `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`,
+	"encrypted": `{"error":{"type":"invalid_request_error","code":"invalid_encrypted_content"}}`,
+}
+
 // providers is every provider. A request's text sets the answers to its attempts:
 // "17 401 503 200". Answer 0 closes the connection; nonsense is no HTTP; slow waits a little; stream and cut wait
 // for the caller to read each part, and cut breaks off; flood ends once nobody reads it.
@@ -540,7 +547,10 @@ func (p *providers) answer(w http.ResponseWriter, r *http.Request) {
 	case answer == "stream", answer == "cut":
 		p.stream(w, words[0], answer == "cut")
 	case err == nil && status > 0:
-		body := map[string]string{"": fmt.Sprintf(`{"answer":%q}`, answer), "zipped": string(zipped([]byte("sk-refused"))), "large": strings.Repeat("sk-refused", 20000)}[form]
+		body, isForm := forms[form]
+		if !isForm {
+			body = fmt.Sprintf(`{"answer":%q}`, answer)
+		}
 		if form == "zipped" {
 			w.Header().Set("Content-Encoding", "gzip")
 		}
