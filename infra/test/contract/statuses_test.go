@@ -89,7 +89,7 @@ func seesPlanted(t *testing.T, operation string, r response) {
 	}
 	for name, wrong := range map[string][]string{
 		"X-Planted": {"1"}, "X-Request-Id": nil, "Cache-Control": {"", ""}, "Content-Type": {"application/json; charset=utf-8"},
-		"Retry-After": {"05"}, "X-Ratelimit-Limit": {"soon"}, "X-Ratelimit-Remaining": {"-1"}, "Www-Authenticate": {""},
+		"Retry-After": {"05"}, "X-Content-Type-Options": {"sniff"}, "X-Ratelimit-Limit": {"soon"}, "X-Ratelimit-Remaining": {"-1"}, "Www-Authenticate": {""},
 	} {
 		if name == "Content-Type" && body == "" {
 			continue // without a body it is only HTTP's

@@ -190,7 +190,7 @@ func checkBody(content openapi3.Content, body []byte) error {
 	return check(declared.Schema, value, openapi3.EnableJSONSchema2020())
 }
 
-// check checks a value. A body needs all of JSON Schema, which costs a compilation.
+// check checks a value. A body and the text of a header need all of JSON Schema, which costs a compilation.
 func check(schema *openapi3.SchemaRef, value any, more ...openapi3.SchemaValidationOption) error {
 	instant := func(text string) error {
 		at, err := time.Parse(time.RFC3339, text)
@@ -216,7 +216,7 @@ func checkHeader(h *openapi3.Header, values []string) error {
 	if n, err := strconv.ParseInt(values[0], 10, 64); err == nil && h.Schema.Value.Type.Is("integer") && strconv.FormatInt(n, 10) == values[0] {
 		return check(h.Schema, float64(n))
 	}
-	return check(h.Schema, values[0])
+	return check(h.Schema, values[0], openapi3.EnableJSONSchema2020()) // a const is one of these
 }
 
 // transport reports whether the header belongs to HTTP or AWS rather than to the
