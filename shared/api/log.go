@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"signalbox.dev/shared/calls"
 )
 
@@ -21,14 +23,13 @@ type outcome struct {
 // record writes the request's log line, and its audit line if the operation has one.
 // Metric filters in the template read these fields by name.
 func (h *handler) record(ctx context.Context, r *Request, o outcome) {
-	who := r.who()
+	who := r.who(ctx)
 	attrs := append([]slog.Attr{
 		slog.String("operation", h.op.ID),
 		slog.String("route", h.op.Method+" "+h.op.Resource),
 		slog.Int("status", o.status),
 		slog.Float64("duration_ms", float64(o.took.Microseconds())/1000),
 		slog.Int64("aws_calls", o.calls),
-		slog.String("request_id", r.id),
 	}, who...)
 	level := slog.LevelInfo
 	if r.misrouted != "" {
@@ -77,15 +78,17 @@ func (h *handler) audit(ctx context.Context, r *Request, status int, who []slog.
 		slog.String("outcome", ending),
 		slog.Int("status", status),
 		slog.String("source_ip", r.sourceIP),
-		slog.String("request_id", r.id),
 	}, who...)
 	h.log.LogAttrs(ctx, slog.LevelInfo, "audit", append(attrs, r.notes...)...)
 }
 
-// who identifies the caller: by the key's hash if a key was sent, and by the account
-// once the caller is authenticated.
-func (r *Request) who() []slog.Attr {
-	var attrs []slog.Attr
+// who identifies the request, by the gateway's id and Lambda's, and the caller: by the
+// key's hash if a key was sent, and by the account once the caller is authenticated.
+func (r *Request) who(ctx context.Context) []slog.Attr {
+	attrs := []slog.Attr{slog.String("request_id", r.id)}
+	if lambda, ok := lambdacontext.FromContext(ctx); ok {
+		attrs = append(attrs, slog.String("lambda_request_id", lambda.AwsRequestID))
+	}
 	if key := r.Key(); key != "" {
 		attrs = append(attrs, slog.String("key", key.Short()))
 	}

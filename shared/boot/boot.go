@@ -22,7 +22,7 @@ import (
 
 // Environment is the environment of a function at its cold start.
 type Environment struct {
-	// Log writes JSON lines with Lambda's request id in each.
+	// Log writes JSON lines, under the names that Lambda uses.
 	Log *slog.Logger
 
 	config  aws.Config
@@ -34,7 +34,8 @@ type Environment struct {
 // Start builds a function and serves it; it returns only by ending the process.
 func Start(build func(*Environment) lambda.Handler) {
 	// A deployment's alarm distinguishes the new version from the old by this field.
-	log := lambdacontext.NewLogger().With("version", lambdacontext.FunctionVersion)
+	lines := slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: lambdacontext.ReplaceAttr})
+	log := slog.New(lines).With("version", lambdacontext.FunctionVersion)
 	handler, err := coldStart(build, log)
 	if err != nil {
 		log.Error("cold start", "error", err.Error())

@@ -143,7 +143,7 @@ func (g *Gateway) respond(x *exchange) response {
 		return given
 	}
 	// The error may quote a function's answer, never the request.
-	g.config.Log.Error("integration", "function", x.route.Function, "requestId", x.id, "error", err.Error())
+	g.config.Log.Error("integration", "function", x.route.Function, "request_id", x.id, "error", err.Error())
 	if errors.Is(err, runtime.ErrTooLarge) {
 		return g.own(x, requestTooLarge)
 	}

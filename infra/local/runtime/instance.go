@@ -131,7 +131,7 @@ func (i *instance) finish(call *invocation) ([]byte, error) {
 	case <-timeout.C:
 		i.kill()
 		<-i.exited
-		i.log.Error("time-out", "requestId", call.id, "seconds", i.function.Timeout.Seconds())
+		i.log.Error("time-out", "lambda_request_id", call.id, "seconds", i.function.Timeout.Seconds())
 		return nil, &FunctionError{
 			Type:    "Sandbox.Timedout",
 			Message: fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", call.id, i.function.Timeout.Seconds()),
@@ -142,7 +142,7 @@ func (i *instance) finish(call *invocation) ([]byte, error) {
 	case o := <-call.done:
 		return o.response, o.err
 	default:
-		i.log.Error("crash", "requestId", call.id, "error", i.cause.Error())
+		i.log.Error("crash", "lambda_request_id", call.id, "error", i.cause.Error())
 		return nil, i.cause
 	}
 }

@@ -211,6 +211,7 @@ class Incidents(unittest.TestCase):
         """Its fields and values are those of some line, and it asks every function. PUT … stands for a value that a person writes there."""
         functions = {self.stack.properties(f"{operation}Function")["LoggingConfig"]["LogGroup"] for operation in OPERATIONS}
         lines = [*FUNCTIONS.values(), *OTHERS.values()]
+        self.assertLessEqual({"request_id", "lambda_request_id"}, FIELDS & set(self.access({})), "an id has one name in all logs")
         for name in self.stack.of_type("AWS::Logs::QueryDefinition"):
             groups, query = (self.stack.properties(name)[p] for p in ("LogGroupNames", "QueryString"))
             for command in re.split(r"\s+\| ", query.strip()):
@@ -221,4 +222,4 @@ class Incidents(unittest.TestCase):
             for field, text, numbers in re.findall(TERM, query):
                 values = set(json.loads(f"[{numbers}]" if numbers else f"[{text}]"))
                 self.assertTrue(text.startswith('"PUT ') or values <= {line.get(field) for line in lines}, f"{name}: no line has {field} with {values}")
-            self.assertEqual(set(groups), functions | {self.stack.named("AccessLogGroup") for _ in re.findall("requestId =", query)}, name)
+            self.assertEqual(set(groups), functions | {self.stack.named("AccessLogGroup") for _ in re.findall("request_id =", query)}, name)
