@@ -198,11 +198,17 @@ func (d *document) endpoint(members map[string]string, call, model string) (targ
 		if !isUnder {
 			continue
 		}
-		switch deployment := members[d.Deployment]; {
+		deployment := model // which the path names, or else the request
+		if strings.HasSuffix(base, "*") {
+			deployment = path[strings.LastIndex(path, "/")+1:]
+		}
+		switch named := members[d.Deployment]; {
 		case !slices.Contains(calls, call):
 			return target{}, refuseDocument("path", "%s has no /v1/%s", d.URL, call)
-		case !strings.Contains(base, "*") && deployment != "" && deployment != model:
-			return target{}, refuseDocument("model", "%s must be the model, because this %s takes it from the request", d.Deployment, d.URL)
+		case parts[2] == "" && !strings.HasSuffix(base, "/v1"):
+			return target{}, refuseDocument("path", "this %s needs ?api-version=", d.URL)
+		case named != "" && named != deployment:
+			return target{}, refuseDocument("model", "%s must be the deployment of %s, or else the model", d.Deployment, d.URL)
 		}
 		return target{host: host, path: path + "/" + call + parts[2]}, nil
 	}

@@ -31,12 +31,13 @@ fireworks chat/completions fw-plain /inference/v1/chat/completions
 fireworks responses {"api_key":"k","region":"us"} us.api.fireworks.ai/inference/v1/responses
 amazon-bedrock messages ABSK-plain /anthropic/v1/messages
 amazon-bedrock messages {$K,"region":"eu-west-1"} bedrock-runtime.eu-west-1.amazonaws.com/anthropic/v1/messages
-amazon-bedrock responses {$K,"region":"us-east-1","sessionToken":"t"} bedrock-runtime.us-east-1.amazonaws.com/openai/v1/responses
+amazon-bedrock chat/completions {$K,"region":"us-east-1","sessionToken":"t"} bedrock-runtime.us-east-1.amazonaws.com/openai/v1/chat/completions
 azure chat/completions https://$A$D/chat/completions$V $A$D/chat/completions$V
 azure embeddings https://$A$D/chat/completions$V $A$D/embeddings$V
-azure completions https://ACME.OpenAI.Azure.com:443$D/ $A$D/completions
-azure chat/completions https://a-1.services.ai.azure.com/deployments/gpt.5_2 a-1.services.ai.azure.com/deployments/gpt.5_2/chat/completions
-azure completions https://$A/openai/deployments/embeddings $A/openai/deployments/embeddings/completions
+azure completions https://ACME.OpenAI.Azure.com:443$D/$V $A$D/completions$V
+azure chat/completions https://a-1.services.ai.azure.com/deployments/gpt.5_2$V a-1.services.ai.azure.com/deployments/gpt.5_2/chat/completions$V
+azure completions https://$A/openai/deployments/embeddings$V $A/openai/deployments/embeddings/completions$V
+azure completions {"model_slug":"gpt-5.2","api_key":"k","model_id":"d","endpoint_url":"https://$A$D$V"} $A$D/completions$V
 azure responses https://$A/openai/v1/ $A/openai/v1/responses
 azure embeddings https://$A/openai/v1/responses?api-version=preview $A/openai/v1/embeddings?api-version=preview
 azure responses https://$A/openai/responses$V $A/openai/responses$V
@@ -46,6 +47,11 @@ azure responses [{$Z,"model_slug":"o4"},{$Z,"model_slug":"gpt-5.2","model_id":"g
 
 azure messages https://$A/openai/v1 document_path
 azure responses https://$A$D$V document_path
+azure completions https://$A$D/completions document_path
+azure responses https://$A/openai document_path
+azure embeddings https://$A/models document_path
+azure completions {"model_slug":"gpt-5.2","api_key":"k","model_id":"e","endpoint_url":"https://$A$D$V"} document_model
+azure completions {"model_slug":"gpt-5.2","api_key":"k","model_id":"gpt-5.2","endpoint_url":"https://$A$D$V"} document_model
 azure ../../speechtotext https://$A/openai/v1 document_path
 azure responses {$Z,"model_slug":"gpt-5.2","model_id":"d"} document_model
 azure responses {$Z,"model_slug":"GPT-5.2"} document_model
@@ -74,7 +80,7 @@ openai chat/completions {"api_key":1,"region":"eu"} document_json
 openai chat/completions {"api_key":"k","region":"eu"}{} document_json
 openai chat/completions {"api_key":"k","region":"eu" document_json
 openai chat/completions [{"api_key":"k","region":"eu"}] document_json
-amazon-bedrock embeddings ABSK-plain unknown_call
+amazon-bedrock responses ABSK-plain unknown_call
 amazon-bedrock embeddings {$K,"region":"eu-west-1"} unknown_call
 amazon-bedrock messages {$K,"region":"global"} document_region
 amazon-bedrock messages {$K,"region":"eu-west-1","sessionToken":"t\r\nx"} document_member
