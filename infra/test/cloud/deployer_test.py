@@ -382,9 +382,9 @@ class Pages(unittest.TestCase):
 
     def test_a_stop_ends_with_the_reserved_concurrency(self):
         for page in PAGES:
-            for heading, commands in sections(page).items():
-                if "delete-function-concurrency" in commands:
-                    self.assertIn("ReservedConcurrency", commands, heading)
+            for block in sum(sections(page).values(), []):
+                if "delete-function-concurrency" in block:
+                    self.assertIn("ReservedConcurrency", block)
 
     def test_what_counts_while_requests_are_stopped(self):
         """The checks of declared.py send none."""

@@ -175,7 +175,7 @@ UNPLAYED = {
     ("daily", "The operator's command"): "downloads a release",
     ("daily", "Another sealing key"): "the engine's KMS has no ReEncrypt: TestAnInterruptedRewrapGoesOn in infra/admin",
     ("deploy", "A first deployment that failed"): "played after the rollback",
-    ("incidents", "SealingFailures"): "played when it happens",
+    ("alarms", "SealingFailures"): "played when it happens",
     ("incidents", "The way back"): "played when it happens",
     ("restore", "Some rows were lost or spoilt"): "played with the next one",
     ("restore", "The settings that a restore loses"): "played with the next one",
@@ -197,9 +197,9 @@ def state(s: Subject) -> str:
 
 # A page, what happens before it is followed, and what must hold after it and not before.
 INCIDENTS = [
-    ("SealingFailures", lambda s: s.account.client("kms").disable_key(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
-    ("SealingFailures", lambda s: s.account.client("kms").schedule_key_deletion(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
-    ("The way back", version(lambda client, function, _: client.update_function_configuration(FunctionName=function, Timeout=1)),
+    ("alarms", "SealingFailures", lambda s: s.account.client("kms").disable_key(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
+    ("alarms", "SealingFailures", lambda s: s.account.client("kms").schedule_key_deletion(KeyId=s.physical["SealingKey"]), lambda s: state(s) == "Enabled"),
+    ("incidents", "The way back", version(lambda client, function, _: client.update_function_configuration(FunctionName=function, Timeout=1)),
      lambda s: s.account.client("lambda").get_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live")["FunctionVersion"] == "1"),
 ]
 
@@ -207,12 +207,12 @@ INCIDENTS = [
 def incidents(d: EngineDeployment) -> None:
     """Each incident happens, and its page ends it."""
     s = d.subject()
-    for heading, happens, ended in INCIDENTS:
-        with step(f"incidents.md, {heading}"):
+    for page, heading, happens, ended in INCIDENTS:
+        with step(f"{page}.md, {heading}"):
             happens(s)
             holds(not ended(s), f"{heading}: nothing happened")
-            wrong = follow("incidents", [heading], d.name, {"VERSION": "1"})
-            holds(not wrong and ended(s), f"incidents.md, {heading}: {wrong or 'it goes on'}")
+            wrong = follow(page, [heading], d.name, {"VERSION": "1"})
+            holds(not wrong and ended(s), f"{page}.md, {heading}: {wrong or 'it goes on'}")
 
 
 def runbook(d: EngineDeployment) -> None:
@@ -223,9 +223,9 @@ def runbook(d: EngineDeployment) -> None:
 
     VARIABLES.unlink(missing_ok=True)
     iam.create_role(RoleName=f"deploy-{d.name}", AssumeRolePolicyDocument="{}")  # one that exists gets the new trust
-    for page in ("deploy", "daily", "incidents", "restore"):
-        for heading, commands in sections(page).items():
-            if ASKS_AWS.search(commands) and (page, heading) not in UNPLAYED:
+    for page in ("deploy", "daily", "incidents", "alarms", "restore"):
+        for heading, blocks in sections(page).items():
+            if ASKS_AWS.search("".join(blocks)) and (page, heading) not in UNPLAYED:
                 with step(f"{page}.md, {heading}"):
                     wrong = play(d, page, WITH.get(heading, [heading]))
                     holds(not wrong, f"{page}.md, {heading}: {wrong}")
@@ -291,17 +291,17 @@ def role(d: EngineDeployment, name: str, policy: str) -> None:
 
 def deleted(d: EngineDeployment, s: Subject) -> None:
     """What remains is what the template keeps, and a new stack adopts it."""
-    role(d, "router", s.outputs["RouterPolicyArn"])
     wrong = follow("restore", ["Take a stack down"], d.name, {})
     holds(not wrong, f"restore.md, Take a stack down: {wrong}")
     kept = {n for n, r in declared(s).expected.items() if r.get("DeletionPolicy", "Delete").startswith("Retain")}
     kinds = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket", "AWS::Logs::LogGroup": "log group", "AWS::KMS::Key": "key"}
     expected = {f"{kinds[r['Type']]} {s.physical[n]}" for n, r in declared(s).expected.items() if n in kept and r["Type"] in kinds}
-    holds(remains(d) == expected, f"after the deletion there remain {remains(d) ^ expected} more or fewer than the template keeps")
-    names = {"ACCESS": "AccessTable", "CREDENTIALS": "CredentialsTable", "JOBS": "SyncJobsTable", "FILES": "FilesBucket", "SEALING": "SealingKey", "STORAGE": "StorageKey"}
+    left = {name for name in remains(d) if not name.endswith(("-restored", "-before"))}  # nobody may ask for them any more
+    holds(left == expected, f"after the deletion there remain {left ^ expected} more or fewer than the template keeps")
+    values = {re.sub(r"\B(?=[A-Z])", "_", name).upper(): physical for name, physical in s.physical.items()}
     # The engine imports no policy of a bucket.
     without = {r' *{"ResourceType": "AWS::S3::BucketPolicy".*\n': "", "(?=>adopt.json)": r"""| sed '/"FilesBucketPolicy": {/,/^  },/d' """}
-    wrong = follow("restore", ["A new stack on retained data"], d.name, {n: s.physical[r] for n, r in names.items()}, without)
+    wrong = follow("restore", ["A new stack on retained data"], d.name, values, without)
     holds(not wrong, f"restore.md, A new stack on retained data: {wrong}")
     holds(d.account.stack(d.name)["StackStatus"] == "IMPORT_COMPLETE", f"after the import: {d.account.stack(d.name)['StackStatus']}")
 
@@ -338,6 +338,7 @@ def main() -> int:
                 verdicts(cloud.checked(s, LIVE, OWN), s)
             with step("the runbook"):
                 runbook(d)
+                protected(d)
                 incidents(d)
             with step("each check, with a change behind its back"):
                 faults(d)

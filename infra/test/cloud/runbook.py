@@ -1,7 +1,7 @@
 """The commands of infra/operations, run as written: with the real AWS CLI and admin, against an engine.
 
-Each section runs from top to bottom in a fresh shell, after the block of "The shell" and what its page
-needs first. It stops at a command that fails, and at an unassigned variable. A variable to which a page
+Each section runs in a fresh shell, block by block, after that of "The shell" and what its page needs
+first. It stops at a command that fails, and at an unassigned variable. A variable to which a page
 assigns an example gets a value of the rehearsal.
 """
 
@@ -82,37 +82,36 @@ def aws_cli() -> str:
     return server.stdout.readline().strip()
 
 
-def sections(page: str) -> dict[str, str]:
-    """The commands of each section, by its heading."""
+def sections(page: str) -> dict[str, list[str]]:
+    """The blocks of each section, by its heading."""
     return {
-        part.partition("\n")[0]: "\n".join(
-            re.sub(rf"(?m)^{block[1]}", "", block[2])
-            for block in re.finditer(r"(?ms)^( *)```sh\n(.*?)^ *```$", part)
-        )
+        part.partition("\n")[0]: [re.sub(rf"(?m)^{indent}", "", block) for indent, block in re.findall(r"(?ms)^( *)```sh\n(.*?)^ *```$", part)]
         for part in re.split(r"(?m)^## ", PAGES[page])[1:]
     }
 
 
 def follow(page: str, headings: list[str], stack: str, values: dict[str, str], edits: dict[str, str] = {}, answers: dict[str, str] = {}) -> str:
     """Runs sections with these values of variables. Returns what went wrong, or ""."""
-    parts = [sections("deploy")["The shell"]]
+    blocks = [*sections("deploy")["The shell"]]
     if page == "restore" and headings[0] != "A new stack on retained data":  # that has no stack yet
-        parts.append(sections(page)["Before you begin"])
-    commands = "\n".join((*parts, *((sections("incidents") | sections(page))[heading] for heading in headings)))
-    values |= {"SIGNALBOX_STACK": stack, "AWS_REGION": os.environ["AWS_REGION"], "ENVIRONMENT": ENVIRONMENT, "REPOSITORY": REPOSITORY}
-    commands = re.sub(r"\b([A-Z_]+)=([^\s$(]+)", lambda found: f"{found[1]}={values.get(found[1], found[2])}", commands)
-    for pattern, replacement in edits.items():
-        commands = re.sub(pattern, replacement, commands)
+        blocks += sections(page)["Before you begin"]
+    blocks += (block for heading in headings for block in sections(page)[heading])
+    values = values | {"SIGNALBOX_STACK": stack, "AWS_REGION": os.environ["AWS_REGION"], "ENVIRONMENT": ENVIRONMENT, "REPOSITORY": REPOSITORY}
     with tempfile.TemporaryDirectory() as work:
         here = pathlib.Path(work)
         (here / "infra").symlink_to(ROOT / "infra")
         (here / "lacks").write_text("".join(f"{command} {answer}\n" for command, answer in (LACKS | answers).items()))
         (here / ".build").mkdir()  # the page puts it first in PATH
+        for number, block in enumerate(blocks):
+            block = re.sub(r"\b([A-Z_]+)=([^\s$(]+)", lambda found: f"{found[1]}={values.get(found[1], found[2])}", block)
+            for pattern, replacement in edits.items():
+                block = re.sub(pattern, replacement, block)
+            (here / f"block-{number:03}").write_text(block)
         for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, "sam": SAM, "make": MAKE, "sleep": "#!/bin/bash\n"}.items():
             (here / ".build" / name).write_text(text)
             (here / ".build" / name).chmod(0o755)
         ran = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands], cwd=here, text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL,
+            ["bash", "-euo", "pipefail", "-c", "for BLOCK in block-*; do . ./$BLOCK; done"], cwd=here, text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL,
             env=os.environ | values | {
                 "PATH": f"{here}/.build:{os.environ['PATH']}", "SCRATCH": str(here), "AWS_CLI": aws_cli(), "REAL_ADMIN": str(ROOT / ".build/admin"),
                 "REAL_MAKE": shutil.which("make"), "ROOT": str(ROOT), "VARIABLES": str(VARIABLES),
