@@ -88,6 +88,17 @@ func answers(t *testing.T, a *tenant) {
 			t.Errorf("%s %s: %v", c.method, c.path, g.header)
 		}
 	}
+	for n := range 9 { // Envoy takes 100, and adds some
+		header := []string{"Content-Type", "application/json"}
+		for i := range 84 + 2*n {
+			header = append(header, fmt.Sprintf("x-client-%d", i), "v")
+		}
+		g := a.send("POST", chat, a.token, strings.NewReader(bodyFor(model, fmt.Sprint(a.numbers.Add(1)))), header...)
+		if g.status != 200 && (g.status != 431 || !strings.Contains(g.text, "too_many_headers")) {
+			t.Errorf("%d headers: %d %s", len(header)/2, g.status, g.text)
+		}
+	}
+	a.send("GET", "/v1/responses", a.token, nil, "Connection", "Upgrade", "Upgrade", "websocket").is(t, "a WebSocket", 426, envelope(426, "", "upgrade_failed"))
 	for i := 0; i < 20; i += 4 { // chunked, a little or much too large
 		body := io.MultiReader(strings.NewReader(tooLarge[:maxBody]+strings.Repeat("A", 1<<i)), strings.NewReader(`"}`))
 		a.send("POST", chat, a.token, body).is(t, "a chunked body", 413, envelope(413, "Request body too large", "body_too_large"))
