@@ -42,6 +42,7 @@ const (
 	keyHeader       = "X-Signalbox-Key" // the first characters of the API key's hash
 	nthHeader       = "X-Signalbox-Attempt"
 	reasonHeader    = "X-Signalbox-Reason"
+	skippedHeader   = "X-Signalbox-Skipped"
 	callHeader      = "X-Signalbox-Call" // the path, which Envoy's routes have checked
 	// Envoy's.
 	partialHeader   = "X-Envoy-Auth-Partial-Body" // its buffer did not hold the whole body
@@ -369,14 +370,14 @@ func (a *authorizer) attemptOf(w http.ResponseWriter, r *http.Request) (attempt,
 	}
 	if reading == nil {
 		var err error
-		if reading, err = a.read(r.Context(), t.Caller, a.request(t.Model, string(t.UserID))); err != nil {
+		if reading, err = a.read(r.Context(), t.Caller, routing.Request{Model: t.Model, UserID: string(t.UserID)}); err != nil {
 			return attempt{}, err
 		}
 	}
 	describe(w, t.Model, reading)
 	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(t.Steps[:n-1], idOf(s)) })
 	if !ok {
-		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
+		return attempt{}, noStep(reading.Plan)
 	}
 	return attempt{t, reading, step}, nil
 }
@@ -420,7 +421,7 @@ func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attem
 	}
 	describe(w, request.Model, reading)
 	if len(reading.Steps) == 0 {
-		return attempt{}, &refusal{http.StatusForbidden, "no_step", nil}
+		return attempt{}, noStep(reading.Plan)
 	}
 	if followsUp { // at another step, the provider would not know what the request names
 		reading.Steps = reading.Steps[:1]
@@ -455,16 +456,13 @@ func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (request 
 	case a.config.Models[body.model] == nil:
 		return request, false, &refusal{http.StatusNotFound, "unknown_model", nil}
 	}
-	return a.request(body.model, strings.Join(users, "")), body.followsUp, nil
-}
-
-func (a *authorizer) request(model, userID string) routing.Request {
-	return routing.Request{Model: model, UserID: userID, Providers: a.config.Models[model]}
+	return routing.Request{Model: body.model, UserID: strings.Join(users, "")}, body.followsUp, nil
 }
 
 // read plans the request by the present rows. Steps for shared endpoints without a
 // platform key are left out.
 func (a *authorizer) read(ctx context.Context, caller ids.KeyHash, request routing.Request) (*routing.Reading, error) {
+	request.Providers = a.config.Models[request.Model]
 	reading, err := a.reader.Read(ctx, caller, request)
 	if err != nil {
 		return nil, err
@@ -480,4 +478,29 @@ func describe(w http.ResponseWriter, model string, reading *routing.Reading) {
 	w.Header().Set(modelHeader, model) // one of the configuration
 	w.Header().Set(accountHeader, string(reading.Account))
 	w.Header().Set(workspaceHeader, string(reading.Workspace))
+	if text := skipped(reading.Plan); text != "" {
+		w.Header().Set(skippedHeader, text)
+	}
+}
+
+// skipped counts the credentials in no step by their reason, and the shared endpoints that
+// credentials remove. It has no ids, because there may be hundreds.
+func skipped(p routing.Plan) string {
+	counts := map[string]int{}
+	for _, s := range p.Skipped {
+		counts[string(s.Reason)]++
+	}
+	if len(p.Removed) > 0 {
+		counts["shared_endpoint"] = len(p.Removed)
+	}
+	var all []string
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, reason+" "+strconv.Itoa(counts[reason]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// noStep refuses a request for which a plan has no step left.
+func noStep(p routing.Plan) error {
+	return &refusal{http.StatusForbidden, "no_step", errors.New("credentials in no step: " + cmp.Or(skipped(p), "none"))}
 }

@@ -323,6 +323,9 @@ func TestRefusals(t *testing.T) {
 		if isNamed := a.header.Get("X-Signalbox-Account") == string(f.tenant.ID); isNamed != (c.status != 401 && c.reason != "management_key") {
 			t.Errorf("%s: the account is named: %t", name, isNamed)
 		}
+		if counts := a.header.Get("X-Signalbox-Skipped"); c.reason == "no_step" && counts != map[bool]string{true: "model 1, shared_endpoint 1", false: "user 1"}[name == "a closed provider"] {
+			t.Errorf("%s: for the log %q", name, counts)
+		}
 		if (a.header.Get("X-Signalbox-Plan") == "") != (c.status != 200) {
 			t.Errorf("%s: a plan %q", name, a.header.Get("X-Signalbox-Plan"))
 		}
@@ -332,6 +335,9 @@ func TestRefusals(t *testing.T) {
 		if c.status == 401 || c.reason == "management_key" {
 			f.post("/who/v1/chat", "", c.header...).is(t, name+", before the body", c.status, c.reason)
 		}
+	}
+	if log := f.log.String(); !strings.Contains(log, `"reason":"no_step","error":{"text":"credentials in no step: user 1"}`) {
+		t.Errorf("logged %s", log)
 	}
 }
 

@@ -347,7 +347,7 @@ func together(n int, f func(i int)) {
 // it was, for which model and by whose key.
 func (b *bench) noSecrets(t *testing.T) {
 	b.envoy.stop(syscall.SIGTERM) // it writes what it has kept
-	lines := 0
+	lines, saysWhy := 0, false
 	for _, file := range []string{b.authorizer.log, b.envoy.log} {
 		text, err := os.ReadFile(file) //nolint:gosec // of the test
 		kit.Must(t, err)
@@ -368,11 +368,15 @@ func (b *bench) noSecrets(t *testing.T) {
 			case entry["details"] == "ext_authz_denied":
 				names = []string{"key"}
 			}
+			saysWhy = saysWhy || entry["skipped"] != nil
 			isNamed := !slices.ContainsFunc(names, func(name string) bool { return entry[name] == nil })
 			if lines++; !isNamed {
 				t.Errorf("a line does not say whose request it was: %s", line)
 			}
 		}
+	}
+	if lines > *requests && !saysWhy { // random has run
+		t.Error("no line says why a credential was not used")
 	}
 	t.Logf("%d lines name the account, the workspace, the key and the model", lines)
 }
