@@ -110,7 +110,7 @@ def faults(d: EngineDeployment) -> None:
     """Each check notices a change behind its back."""
     s = d.subject()
     s.patience = 1
-    with contextlib.suppress(ClientError):  # the runbook gave it, and the stack has no router
+    with contextlib.suppress(ClientError):  # the stack has no router
         d.account.client("iam").detach_role_policy(RoleName="router", PolicyArn=s.physical["RouterPolicy"])
     s.make_tenant()
     works(s)  # so that each function has logged a request
@@ -217,10 +217,6 @@ def incidents(d: EngineDeployment) -> None:
 
 def runbook(d: EngineDeployment) -> None:
     iam = d.account.client("iam")
-
-    def default(arn: str) -> dict:
-        return iam.get_policy_version(PolicyArn=arn, VersionId=iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"])["PolicyVersion"]["Document"]
-
     VARIABLES.unlink(missing_ok=True)
     iam.create_role(RoleName=f"deploy-{d.name}", AssumeRolePolicyDocument="{}")  # one that exists gets the new trust
     for page in ("deploy", "daily", "incidents", "alarms", "restore"):
@@ -229,11 +225,11 @@ def runbook(d: EngineDeployment) -> None:
                 with step(f"{page}.md, {heading}"):
                     wrong = play(d, page, WITH.get(heading, [heading]))
                     holds(not wrong, f"{page}.md, {heading}: {wrong}")
-    arns = {name: f"arn:aws:iam::{d.account.id}:role/{name}-{d.name}" for name in ("deploy", "verify", "cloudformation")}
+    arn = f"arn:aws:iam::{d.account.id}:{{}}-{d.name}".format
     verify = f"{ENVIRONMENT}-verify"
-    holds(sorted(VARIABLES.read_text().splitlines()) == sorted((
-        f"{ENVIRONMENT} AWS_REGION {d.account.region}", f"{verify} AWS_REGION {d.account.region}", f"{ENVIRONMENT} AWS_ROLE_ARN {arns['deploy']}",
-        f"{ENVIRONMENT} AWS_SERVICE_ROLE_ARN {arns['cloudformation']}", f"{verify} AWS_VERIFY_ROLE_ARN {arns['verify']}")), f"GitHub has {VARIABLES.read_text()}")
+    variables = {f"{e} AWS_REGION {d.account.region}" for e in (ENVIRONMENT, verify)} | {
+        f"{ENVIRONMENT} AWS_ROLE_ARN {arn('role/deploy')}", f"{ENVIRONMENT} AWS_SERVICE_ROLE_ARN {arn('role/cloudformation')}", f"{verify} AWS_VERIFY_ROLE_ARN {arn('role/verify')}"}
+    holds({*VARIABLES.read_text().splitlines()} == variables, f"GitHub gets {VARIABLES.read_text()}")
     for name, environment in (("deploy", ENVIRONMENT), ("verify", verify)):
         (statement,) = iam.get_role(RoleName=f"{name}-{d.name}")["Role"]["AssumeRolePolicyDocument"]["Statement"]
         subjects = [f"repo:{repository}:environment:{environment}" for repository in (REPOSITORY, REPOSITORY.replace("/", "@1001/") + "@2002")]
@@ -242,14 +238,15 @@ def runbook(d: EngineDeployment) -> None:
         trusted = {"StringEquals": {f"token.actions.githubusercontent.com:{claim}": value for claim, value in claims.items()}}
         holds(statement["Condition"] == trusted, f"{name} trusts {statement}")
     documents = {policy: iam.get_role_policy(RoleName=f"{name}-{d.name}", PolicyName=policy)["PolicyDocument"] for name, policy in (("deploy", "deployer"), ("verify", "verifier"))}
+    managed = [arn("policy/boundary")]
     for name, count in (("cloudformation", 2), ("administer", 3)):
         attached = [p["PolicyArn"] for p in iam.list_attached_role_policies(RoleName=f"{name}-{d.name}")["AttachedPolicies"]]
         holds(len(attached) == count, f"{name} has {attached}")
-        documents |= {arn: default(arn) for arn in attached}
-    boundary = f"arn:aws:iam::{d.account.id}:policy/boundary-{d.name}"
-    documents[boundary] = default(boundary)
-    versions = iam.list_policy_versions(PolicyArn=boundary)["Versions"]
-    holds({v["VersionId"] for v in versions} == {f"v{n}" for n in range(2, 7)} and iam.get_policy(PolicyArn=boundary)["Policy"]["DefaultVersionId"] == "v6", f"after six times: {versions}")
+        managed += attached
+    for policy in managed:
+        version = iam.get_policy(PolicyArn=policy)["Policy"]["DefaultVersionId"]
+        holds(version == ("v6" if policy == managed[0] else "v1"), f"{policy} is {version}")
+        documents[policy] = iam.get_policy_version(PolicyArn=policy, VersionId=version)["PolicyVersion"]["Document"]
     for policy, document in documents.items():
         holds(not re.search("ACCOUNT|REGION|STACK|REST_ID|_KEY|DOMAIN|ZONE|BOUNDARY|ARTIFACTS", json.dumps(document)), f"{policy} has a gap: {document}")
 
@@ -267,8 +264,8 @@ def play(d: EngineDeployment, page: str, headings: list[str]) -> str:
             lose(d, s.outputs["AccessTableName"], headings[0] == "The table was deleted")
         return follow(page, headings, d.name, {
             "SIGNALBOX_ACCOUNT": s.tenant, "ACCOUNT": s.tenant, "WORKSPACE": s.workspace, "CREDENTIAL": first, "NEW_CREDENTIAL": second, "KEY": key[:12], "NEW_KEY": other[:12],
-            "JOB": s.job, "VERSION": "1", "MOMENT": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        }, answers={"logs describe-query-definitions": s.physical["DeleteFileLogGroup"]})
+            "JOB": s.job, "MOMENT": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        })
     finally:
         s.remove_tenants()
 

@@ -10,7 +10,6 @@ import functools
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,9 @@ LACKS = {
     "cloudformation continue-update-rollback": "",  # no rollback of the engine fails
     "deploy list-deployments": "None",
     "health describe-events": "",
-    "logs describe-query-definitions": "",
+    "logs describe-query-definitions": "none",
+    "logs start-query": "none",
+    "logs get-query-results": "",
     "xray get-trace-summaries": "",
 }
 
@@ -64,11 +65,6 @@ GH = """#!/bin/bash
 echo 1001 2002 # the numbers of owner and repository
 """
 
-# The page protects the stack again after a change.
-MAKE = """#!/bin/bash
-[ "$1" != protect ] || exec "$REAL_MAKE" --silent -C "$ROOT" "$@"
-"""
-
 
 @functools.cache
 def aws_cli() -> str:
@@ -90,7 +86,7 @@ def sections(page: str) -> dict[str, list[str]]:
     }
 
 
-def follow(page: str, headings: list[str], stack: str, values: dict[str, str], edits: dict[str, str] = {}, answers: dict[str, str] = {}) -> str:
+def follow(page: str, headings: list[str], stack: str, values: dict[str, str], edits: dict[str, str] = {}) -> str:
     """Runs sections with these values of variables. Returns what went wrong, or ""."""
     blocks = [*sections("deploy")["The shell"]]
     if page == "restore" and headings[0] != "A new stack on retained data":  # that has no stack yet
@@ -100,21 +96,21 @@ def follow(page: str, headings: list[str], stack: str, values: dict[str, str], e
     with tempfile.TemporaryDirectory() as work:
         here = pathlib.Path(work)
         (here / "infra").symlink_to(ROOT / "infra")
-        (here / "lacks").write_text("".join(f"{command} {answer}\n" for command, answer in (LACKS | answers).items()))
+        (here / "lacks").write_text("".join(f"{command} {answer}\n" for command, answer in LACKS.items()))
         (here / ".build").mkdir()  # the page puts it first in PATH
         for number, block in enumerate(blocks):
             block = re.sub(r"\b([A-Z_]+)=([^\s$(]+)", lambda found: f"{found[1]}={values.get(found[1], found[2])}", block)
             for pattern, replacement in edits.items():
                 block = re.sub(pattern, replacement, block)
             (here / f"block-{number:03}").write_text(block)
-        for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, "sam": SAM, "make": MAKE, "sleep": "#!/bin/bash\n"}.items():
+        for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, "sam": SAM, **dict.fromkeys(("make", "sleep"), "#!/bin/bash\n")}.items():
             (here / ".build" / name).write_text(text)
             (here / ".build" / name).chmod(0o755)
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", "for BLOCK in block-*; do . ./$BLOCK; done"], cwd=here, text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL,
             env=os.environ | values | {
                 "PATH": f"{here}/.build:{os.environ['PATH']}", "SCRATCH": str(here), "AWS_CLI": aws_cli(), "REAL_ADMIN": str(ROOT / ".build/admin"),
-                "REAL_MAKE": shutil.which("make"), "ROOT": str(ROOT), "VARIABLES": str(VARIABLES),
+                "VARIABLES": str(VARIABLES),
             },
         )
         return f"exit code {ran.returncode}: {ran.stdout[-300:]}{ran.stderr[-700:]}" if ran.returncode else ""
