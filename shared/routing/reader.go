@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,19 +88,21 @@ func (o ownKMS) Decrypt(ctx context.Context, in *kms.DecryptInput, options ...fu
 const (
 	// lateAfter is when a call is late: its connection may hang, or the service may be slow.
 	lateAfter = 800 * time.Millisecond
+	// callTime bounds a call. It ends before the reading does, so the error names service and host.
+	callTime = byok.ReadTime - 50*time.Millisecond
 	// mostSeconds bounds second calls. Some connections may hang, but twice the calls would make a
 	// slow service slower.
 	mostSeconds = 16
 )
 
 // firstOf makes a call, and if it is late the same call beside it. The first success counts. The
-// other call goes on, for byok.ReadTime at most: it would take its connection with it, and a
+// other call goes on, for callTime at most: it would take its connection with it, and a
 // service that is slow already would have to make new ones.
 func firstOf[V any](ctx context.Context, seconds slots, call func(context.Context) (V, error)) (value V, err error) {
 	answers := make(chan calls.Result[V], 2)
 	begin := func(end func()) {
 		defer end()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), byok.ReadTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 		defer cancel()
 		answers <- calls.ResultOf(safely(ctx, call))
 	}
@@ -122,7 +125,7 @@ func firstOf[V any](ctx context.Context, seconds slots, call func(context.Contex
 			pending--
 			err = answer.Err
 		case <-ctx.Done():
-			return value, ctx.Err()
+			return value, cmp.Or(err, ctx.Err())
 		}
 	}
 	return value, err
