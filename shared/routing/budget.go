@@ -35,7 +35,7 @@ func newBudget() *budget {
 	return &budget{spent: make(bounded[ids.Account, time.Time]), costs: make(bounded[ownedWorkspace, time.Duration])}
 }
 
-// charge is what one read of a workspace has paid. The zero charge is of a free read.
+// charge is what one read of a workspace has paid.
 type charge struct {
 	budget    *budget
 	workspace ownedWorkspace
@@ -58,6 +58,14 @@ func (b *budget) pay(w ownedWorkspace) (charge, time.Duration) {
 	}
 	b.spent.set(w.account, spent)
 	return charge{b, w, cost}, 0
+}
+
+// paidFrom returns what prepares a read: it pays for it, or returns how long the read must wait.
+func paidFrom[V any](b *budget, read func(context.Context, ownedWorkspace, charge) (V, error)) func(ownedWorkspace) (readFunc[V], time.Duration) {
+	return func(w ownedWorkspace) (readFunc[V], time.Duration) {
+		paid, wait := b.pay(w)
+		return func(ctx context.Context) (V, error) { return read(ctx, w, paid) }, wait
+	}
 }
 
 // correct replaces the charge by the read units that the read consumed.

@@ -48,13 +48,14 @@ type slots chan struct{}
 // nobody may change it.
 type paced[K comparable, V any] struct {
 	slots slots
-	read  func(context.Context, K, charge) (V, error) // a free read ignores the charge, see budget.go
-	// pay pays for a read, or returns how long the read must wait.
-	pay func(K) (charge, time.Duration)
+	// prepare returns the read that begins now, or how long it must wait.
+	prepare func(K) (readFunc[V], time.Duration)
 
 	mu  sync.Mutex
 	all map[K]*series[V]
 }
+
+type readFunc[V any] func(context.Context) (V, error)
 
 // series is the last read of a K and the next one. It exists as long as the next read would
 // have to wait, or requests wait for it.
@@ -62,7 +63,7 @@ type series[V any] struct {
 	last         *flight[V] // the zero flight before the first read
 	next         *flight[V] // nil if no request waits
 	isQueued     bool       // next waits for a slot
-	delayedUntil time.Time  // the next read cannot be paid before
+	delayedUntil time.Time  // the next read must wait until then
 }
 
 // flight is one read. Its result is set once done is closed.
@@ -77,14 +78,14 @@ type flight[V any] struct {
 
 // newPaced paces reads that are free.
 func newPaced[K comparable, V any](s slots, read func(context.Context, K) (V, error)) *paced[K, V] {
-	return newPaidPaced(s,
-		func(ctx context.Context, k K, _ charge) (V, error) { return read(ctx, k) },
-		func(K) (charge, time.Duration) { return charge{}, 0 })
+	return newPaidPaced(s, func(k K) (readFunc[V], time.Duration) {
+		return func(ctx context.Context) (V, error) { return read(ctx, k) }, 0
+	})
 }
 
-// newPaidPaced paces reads that must be paid for.
-func newPaidPaced[K comparable, V any](s slots, read func(context.Context, K, charge) (V, error), pay func(K) (charge, time.Duration)) *paced[K, V] {
-	return &paced[K, V]{slots: s, read: read, pay: pay, all: make(map[K]*series[V])}
+// newPaidPaced paces reads that may have to wait, see budget.go.
+func newPaidPaced[K comparable, V any](s slots, prepare func(K) (readFunc[V], time.Duration)) *paced[K, V] {
+	return &paced[K, V]{slots: s, prepare: prepare, all: make(map[K]*series[V])}
 }
 
 // get waits for the next read. The context and queueTime end the wait, not the read: others may be
@@ -172,13 +173,13 @@ func (p *paced[K, V]) resume(k K, s *series[V]) {
 func (p *paced[K, V]) run(k K, s *series[V]) {
 	p.slots <- struct{}{}
 	defer func() { <-p.slots }()
-	f, paid := p.begin(k, s)
+	f, read := p.begin(k, s)
 	if f == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), byok.ReadTime)
 	defer cancel()
-	f.Result = calls.ResultOf(safely(ctx, func(ctx context.Context) (V, error) { return p.read(ctx, k, paid) }))
+	f.Result = calls.ResultOf(safely(ctx, read))
 	close(f.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,8 +188,8 @@ func (p *paced[K, V]) run(k K, s *series[V]) {
 }
 
 // begin returns the read that begins now. There is none if nobody waits for it any more, or if
-// it cannot be paid yet.
-func (p *paced[K, V]) begin(k K, s *series[V]) (*flight[V], charge) {
+// it must wait.
+func (p *paced[K, V]) begin(k K, s *series[V]) (*flight[V], readFunc[V]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.isQueued = false
@@ -196,19 +197,19 @@ func (p *paced[K, V]) begin(k K, s *series[V]) (*flight[V], charge) {
 	if f.requests == 0 {
 		s.next = nil
 		p.proceed(k, s)
-		return nil, charge{}
+		return nil, nil
 	}
-	paid, wait := p.pay(k)
+	read, wait := p.prepare(k)
 	if wait > 0 {
 		s.delayedUntil = time.Now().Add(wait)
 		time.AfterFunc(wait, func() { p.resume(k, s) })
-		return nil, charge{}
+		return nil, nil
 	}
 	f.begun = time.Now()
 	s.last, s.next = f, nil
 	close(f.started)
 	time.AfterFunc(interval, func() { p.resume(k, s) })
-	return f, paid
+	return f, read
 }
 
 // safely returns a panic as an error. On a goroutine that serves several requests, a panic

@@ -100,7 +100,7 @@ func TestAnAccountHasABudget(t *testing.T) {
 		const cost, seconds = 245, 10
 		used := map[ids.Account]int{}
 		var mu sync.Mutex
-		shared := newPaidPaced(make(slots, mostReads), func(_ context.Context, w ownedWorkspace, paid charge) (string, error) {
+		shared := newPaidPaced(make(slots, mostReads), paidFrom(newBudget(), func(_ context.Context, w ownedWorkspace, paid charge) (string, error) {
 			time.Sleep(time.Millisecond)
 			units := 1
 			if w.account == "large" {
@@ -111,7 +111,7 @@ func TestAnAccountHasABudget(t *testing.T) {
 			mu.Unlock()
 			paid.correct(float64(units))
 			return "", nil
-		}, newBudget().pay)
+		}))
 		var group sync.WaitGroup
 		end := time.Now().Add(seconds * time.Second)
 		for caller := range 64 {

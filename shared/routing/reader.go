@@ -174,7 +174,7 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	all := make(slots, mostReads)
 	r.callers = newPaced(all, auth.NewVerifier(db, c.AccessTable).Verify)
 	r.defaults = newPaced(all, r.workspaces.Default)
-	r.contents = newPaidPaced(all, r.readContents, newBudget().pay)
+	r.contents = newPaidPaced(all, paidFrom(newBudget(), r.readContents))
 	return r, nil
 }
 
