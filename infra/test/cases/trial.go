@@ -177,7 +177,7 @@ func (r *runner) runTrial(t trial, real bool) (got observed) {
 		if r.trials == 1 {
 			env.checkCalls(op, got.trace)
 		} else {
-			r.check(env, &t, op, other, outcomes)
+			r.check(c, &t, other, outcomes)
 		}
 		s.judge(outcomes)
 		if t.onEngines {
@@ -257,9 +257,10 @@ func (env *Environment) hold(op *Operation, at Call, note func(Result)) (release
 	}
 }
 
-// check compares the results, and the time, with the expected ones.
-func (r *runner) check(env *Environment, t *trial, op *Operation, other Concurrent, outcomes []Outcome) {
-	result := outcomes[0].Result
+// check compares the results, and the time, with the expected ones. A call that is repeated often
+// needs pauses.
+func (r *runner) check(c *client, t *trial, other Concurrent, outcomes []Outcome) {
+	env, op, result := c.env, c.operation, outcomes[0].Result
 	if want := t.expected(op, other, r.trace.result); !slices.Contains(want, result.Text) {
 		env.Broken("result", "%s ends in %q, want %q", op.Name, result.Text, slices.Compact(want))
 	}
@@ -270,6 +271,9 @@ func (r *runner) check(env *Environment, t *trial, op *Operation, other Concurre
 	}
 	if took, most := result.Ended.Sub(result.Began), t.longest(op); most > 0 && took > most && !env.OnEngines() {
 		env.Broken("line", "duration_ms is %d, at most %d are allowed", took.Milliseconds(), most.Milliseconds())
+	}
+	if n := len(c.met); n > manyAttempts && c.met[n-1].at.Sub(c.met[0].at) < 50*time.Millisecond {
+		env.Broken("calls", "%s makes %d attempts without a pause", c.met[0].Call, n)
 	}
 }
 
