@@ -46,12 +46,19 @@ func (c config) checkEnvoy(envoy any) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
 		p := c.Providers[name]
 		header := strings.ToLower(p.Header)
-		all.addIf(len(with(clusters, "name", name)) == 0, "no cluster has the name %s", name)
+		cluster := with(clusters, "name", name)
+		all.addIf(len(cluster) == 0, "no cluster has the name %s", name)
+		all.addIf(len(cluster) > 0 && len(with(cluster, "name", "envoy.transport_sockets.tls")) == 0, "the cluster %s has no TLS", name)
 		all.addIf(!slices.Contains(received, any(header)), "allowed_upstream_headers of /open lacks %s, the header of %s", header, name)
 		all.addIf(slices.Contains(crossing, header), "to_provider has %s: a client's own would reach %s", header, name)
 		all.addIf(p.Document != nil && len(with(opens, "key", "x-signalbox-documents")) == 0, "headers_to_add of /open lacks x-signalbox-documents, for the documents of %s", name)
 	}
+	user := strings.ToLower(c.UserIDHeader)
+	all.addIf(user != "" && !slices.Contains(valuesOf(valuesOf(with(envoy, "name", "plan"), "allowed_headers"), "exact"), any(user)), "allowed_headers of /plan lacks %s, the user_id_header", user)
 	at := with(clusters, "name", "signalbox_authorizer")
+	for _, most := range numbers(at, "max_connections") {
+		all.addIf(c.MaxConnections < most+16, "max_connections must be at least %d: Envoy's to the authorizer, and 16", most+16)
+	}
 	addresses := valuesOf(valuesOf(at, "pipe"), "path")
 	for _, address := range valuesOf(at, "socket_address") {
 		addresses = append(addresses, net.JoinHostPort(fmt.Sprint(valuesOf(address, "address")...), fmt.Sprint(valuesOf(address, "port_value")...)))
@@ -102,6 +109,17 @@ func with(in any, name string, value any) (all []any) {
 	for _, object := range objects(in) {
 		if fmt.Sprint(object[name]) == fmt.Sprint(value) {
 			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// numbers returns the numbers that members of that name begin with, also of 600s.
+func numbers(in any, name string) (all []int) {
+	for _, value := range valuesOf(in, name) {
+		var n int
+		if _, err := fmt.Sscan(fmt.Sprint(value), &n); err == nil {
+			all = append(all, n)
 		}
 	}
 	return all

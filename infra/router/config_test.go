@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -111,6 +110,9 @@ func TestCheck(t *testing.T) {
 		{"max_body_bytes: 4194304", "max_body_bytes: 1000", "each max_request_bytes must be max_body_bytes, 1000"},
 		{"outage_status: 424", "", "outage_status 503"},
 		{"  amazon-bedrock:", "  bedrock:", "router.yaml: "},
+		{"max_connections: 1024", "max_connections: 527", "max_connections must be at least 528"},
+		{"user_id_header: x-signalbox-user", "user_id_header: x-user", "/plan lacks x-user, the user_id_header"},
+		{"    transport_socket: *tls\n", "", "the cluster azure has no TLS"},
 		{"codec_type: HTTP1", "codec_type: AUTO", "codec_type: HTTP1"},
 		{"common_http_protocol_options:\n", "common_tls_context: {alpn_protocols: [h2, http/1.1]}\n          common_http_protocol_options:\n", "alpn_protocols"},
 		{"headers_to_add: [{key: x-signalbox-documents", "headers_to_add: [{key: x", "for the documents of azure"},
@@ -123,17 +125,6 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s for %s: %v", c.to, c.from, err)
 		}
 	}
-}
-
-// numbers returns the numbers that members of that name begin with, also of 600s.
-func numbers(in any, name string) (all []int) {
-	for _, value := range valuesOf(in, name) {
-		var n int
-		if _, err := fmt.Sscan(fmt.Sprint(value), &n); err == nil {
-			all = append(all, n)
-		}
-	}
-	return all
 }
 
 // Settings of envoy.yaml that must agree.
