@@ -1,16 +1,16 @@
-"""A fault for each check of a stack in use: a change behind the stack's back, which rehearsal.py makes on an engine.
+"""A fault for each check of a stack in use: a change behind the stack's back, which rehearsal.py makes on an engine, or
+another expectation of it.
 
 To add one, add a row: the check, what is changed, how, how it is changed back, and what the check must see. One
 change for each response that a check reads.
 """
 
 import base64
-import io
 import json
 import time
-import zipfile
 from unittest import mock
 
+import declared
 from account import MARKER, ROOT, Response, Subject
 from stack import yaml_parse
 
@@ -52,36 +52,13 @@ def live(s: Subject, **alias):
     return s.account.client("lambda").update_alias(FunctionName=s.physical["CreateByokKeyFunction"], Name="live", **alias)
 
 
-def version(change):
-    """Publishes a changed version, and moves the alias to it."""
-
-    def publish(s: Subject) -> tuple:
-        client, function = s.account.client("lambda"), s.physical["CreateByokKeyFunction"]
-        before = client.get_alias(FunctionName=function, Name="live")["FunctionVersion"]
-        old = client.get_function_configuration(FunctionName=function)
-        change(client, function, old)
-        live(s, FunctionVersion=client.publish_version(FunctionName=function)["Version"])
-        return before, old
-
-    return publish
-
-
-def old_version(s: Subject, made: tuple) -> None:
-    before, old = made
-    live(s, FunctionVersion=before)
-    s.account.client("lambda").update_function_configuration(
-        FunctionName=s.physical["CreateByokKeyFunction"], Environment=old["Environment"])
-
-
-def other_code(client, function: str, _) -> None:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("bootstrap", "#!/bin/sh\n")
-    client.update_function_code(FunctionName=function, ZipFile=packed.getvalue())
-
-
-other_kms = lambda c, f, old: c.update_function_configuration(  # noqa: E731
-    FunctionName=f, Environment={"Variables": old["Environment"]["Variables"] | {"AWS_ENDPOINT_URL_KMS": "https://stranger.example"}})
+def another_version(s: Subject) -> str:
+    """Publishes a changed version, and moves the alias to it. Returns the version before."""
+    client, function = s.account.client("lambda"), s.physical["CreateByokKeyFunction"]
+    before = client.get_alias(FunctionName=function, Name="live")["FunctionVersion"]
+    client.update_function_configuration(FunctionName=function, Timeout=1)
+    live(s, FunctionVersion=client.publish_version(FunctionName=function)["Version"])
+    return before
 
 
 def part_elsewhere(s: Subject) -> None:
@@ -117,29 +94,9 @@ def unsubscribe(s: Subject) -> None:
         sns.unsubscribe(SubscriptionArn=found["SubscriptionArn"])
 
 
-def update(template=lambda body: body, **parameters: str):
-    """Updates the stack without the SAM CLI, and waits for the end. Returns what it was before."""
-
-    def run(s: Subject) -> tuple[str, dict[str, str]]:
-        body = s.account.client("cloudformation").get_template(StackName=s.id, TemplateStage="Original")["TemplateBody"]
-        made = body, s.parameters
-        send(s, template(body), s.parameters | parameters)
-        return made
-
-    return run
-
-
-def send(s: Subject, body: str, parameters: dict[str, str]) -> None:
-    s.s3.put_object(Bucket=s.deployment.bucket, Key="template", Body=body.encode())
-    s.account.client("cloudformation").update_stack(
-        StackName=s.name, TemplateURL=s.s3.generate_presigned_url("get_object", Params={"Bucket": s.deployment.bucket, "Key": "template"}).partition("?")[0],
-        Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"], Parameters=[{"ParameterKey": n, "ParameterValue": v} for n, v in parameters.items()])
-    while s.account.stack(s.name)["StackStatus"].endswith("_IN_PROGRESS"):
-        time.sleep(0.1)
-
-
-def as_before(s: Subject, made: tuple[str, dict[str, str]]) -> None:
-    send(s, *made)
+def expecting(old: str, new: str):
+    """The repository has another template than the one that was deployed."""
+    return lambda s: patched(s, "template", json.loads(json.dumps(s.template).replace(old, new)))
 
 
 def failing(body: str) -> str:
@@ -190,7 +147,9 @@ FAULTS = [
     ("protection", "a stack that can be deleted", *(aws("cloudformation", "update_termination_protection", StackName=lambda s, _: s.name, EnableTerminationProtection=on)
                                                    for on in (False, True)), "termination protection: off"),
     ("functions", "a part of the requests elsewhere", part_elsewhere, lambda s, _: live(s, RoutingConfig={}), "sends a part"),
-    ("functions", "a version that seals elsewhere", version(other_kms), old_version, "CreateByokKeyFunction/Environment/AWS_ENDPOINT_URL_KMS"),
+    ("functions", "a version of somebody", another_version, lambda s, before: live(s, FunctionVersion=before), "which is not the stack's"),
+    ("functions", "a version that seals elsewhere", expecting("AWS_ENDPOINT_URL_KMS", "AWS_ENDPOINT_URL"), unpatch, "CreateByokKeyFunction/Environment/AWS_ENDPOINT_URL_KMS"),
+    ("functions", "other code", lambda _: patched(declared, "built", lambda *_: b""), unpatch, "is not what this commit"),
     ("drift", "a log kept for three days", aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=3),
      aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=1), "CreateByokKeyLogGroup MODIFIED"),
     ("alarm-recipients", "a stranger", aws("sns", "subscribe", TopicArn="$AlarmTopic", Protocol="sqs", Endpoint="arn:aws:sqs:us-east-1:444455556666:x"), lambda s, _: unsubscribe(s), "reach .*444455556666:x"),
@@ -208,10 +167,10 @@ FAULTS = [
     ("secrets-in-logs", "an API key in a log", *line("AccessLogGroup", "Bearer sbx_0123456789abcdefghijklmnop"), "AccessLogGroup"),
     ("latency", "a slow request", *line("CreateByokKeyLogGroup", '{"message": "request", "duration_ms": 2500}'), "p99 2500"),
     ("metric-filters", "a metric of nothing", counted(0), nothing, "counted nothing"),
-    ("parameters", "other parameters", update(ReadsPerSecond="1000000"), as_before, "ReadsPerSecond"),
-    ("template", "another template", update(lambda body: body.replace("signalbox/credential", "signalbox/anything")), as_before, "differences"),
-    ("status", "a failed update", update(failing), nothing, "UPDATE_ROLLBACK_COMPLETE"),
-    ("functions", "other code", version(other_code), lambda s, made: live(s, FunctionVersion=made[0]), "is not what this commit"),
+    ("parameters", "other parameters", lambda s: patched(s.deployment, "parameters", s.deployment.parameters | {"ReadsPerSecond": "1000000"}), unpatch, "ReadsPerSecond"),
+    ("template", "another template", expecting("signalbox/credential", "signalbox/anything"), unpatch, "differences"),
+    ("status", "a failed update", lambda s: patched(s.account, "stack", lambda name, ask=s.account.stack: ask(name) | {"StackStatus": "UPDATE_ROLLBACK_COMPLETE"}),
+     unpatch, "UPDATE_ROLLBACK_COMPLETE"),
 ]
 
 # What the engine does not do: if it is there, the check passes.
