@@ -94,10 +94,9 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 # vets.
 .PHONY: test
 test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector)
-	@mkdir -p $(BUILD)/iam && rm -f $(BUILD)/iam/* $(BUILD)/not-run $(BUILD)/busy
-	@SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
+	@rm -f $(BUILD)/not-run $(BUILD)/busy
+	@SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
 		$(if $(RACE),CGO_ENABLED=1 SKIP_TESTS='$(or $(SKIP_TESTS),TestCases)') infra/test/run $(if $(RACE),-race)
-	@git hash-object $(BUILD)/functions/*/bootstrap >$(BUILD)/iam/functions.sum
 	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }
 	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
 
@@ -109,12 +108,8 @@ build: first ## Build all that `make run`, `make admin` and `go test ./...` need
 second-opinion: build ## Run the tests of storage on engines that nobody here wrote (needs Python)
 	@infra/test/second-opinion/run
 
-# `make test` records the calls too. This target records them again only if the functions
-# have changed.
 .PHONY: iam
-iam: build ## Prove the IAM policies against the functions' recorded calls
-	@git hash-object $(BUILD)/functions/*/bootstrap | cmp -s - $(BUILD)/iam/functions.sum || { mkdir -p $(BUILD)/iam; \
-		SIGNALBOX_CALLS="$(CURDIR)/$(BUILD)/iam/calls.jsonl" go test -count=1 ./infra/test/contract; }
+iam: build ## Prove the IAM policies against the calls of the functions and the router in their tests
 	@infra/test/cloud/iam
 
 # The programs of make run, built from nothing as fast as possible.

@@ -12,6 +12,7 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
+	"signalbox.dev/infra/test/record"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
@@ -42,7 +43,9 @@ func newFixture(t testing.TB) *fixture {
 	f.hash = auth.HashKey(f.tenant.StandardKey(t, ""))
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
 	config := f.engines.Config
-	config.HTTPClient = f.faults
+	config.HTTPClient = record.Client{HTTPClient: f.faults, Caller: "Router", Resources: map[string]string{
+		f.engines.Tables.Access: "AccessTable", f.engines.Tables.Credentials: "CredentialsTable", f.engines.KeyARN: "SealingKey",
+	}}
 	var err error
 	f.reader, err = routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), routing.Config{
 		AccessTable: f.engines.Tables.Access, CredentialsTable: f.engines.Tables.Credentials, SealingKeyARNs: []string{f.engines.KeyARN},

@@ -18,14 +18,9 @@ func (s *Server) runFunctions(t *template.Template, made template.Resources) err
 	if err != nil {
 		return err
 	}
+	to := s.engines.Engines
 	c := runtime.Config{Region: template.Region, Account: template.Account, Output: s.journal.line, Log: s.journal.log}
 	for _, f := range declared {
-		to := s.engines.Engines
-		if s.options.Through != nil {
-			if to, err = s.options.Through(to, f.ID, made); err != nil {
-				return err
-			}
-		}
 		environment := map[string]string{}
 		maps.Copy(environment, f.Properties.Environment.Variables)
 		maps.Copy(environment, map[string]string{

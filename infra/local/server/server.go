@@ -16,7 +16,6 @@ import (
 	"slices"
 	"time"
 
-	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/docs"
 	"signalbox.dev/infra/local/engines"
@@ -40,9 +39,6 @@ type Options struct {
 	Parameters map[string]string
 	// Terminal, if there is one, gets a line for each request.
 	Terminal io.Writer
-	// Through, if there is one, gets the engines and returns the endpoints by which the
-	// function reaches them. It also gets the names of their resources.
-	Through func(to awsclients.Engines, function string, made template.Resources) (awsclients.Engines, error)
 }
 
 // Server is a running local server.

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"signalbox.dev/infra/local/kms"
+	"signalbox.dev/infra/test/record"
 )
 
 // Config describes a new World.
@@ -130,59 +131,35 @@ type operation interface {
 
 // operations make the inputs of DynamoDB.
 var operations = map[string]func() operation{
-	dynamoDBTarget + "GetItem":            func() operation { return &getItem{} },
-	dynamoDBTarget + "PutItem":            func() operation { return &write{kind: "Put"} },
-	dynamoDBTarget + "UpdateItem":         func() operation { return &write{kind: "Update"} },
-	dynamoDBTarget + "DeleteItem":         func() operation { return &write{kind: "Delete"} },
-	dynamoDBTarget + "Query":              func() operation { return &query{} },
-	dynamoDBTarget + "Scan":               func() operation { return &scan{} },
-	dynamoDBTarget + "BatchGetItem":       func() operation { return &batchGetItem{} },
-	dynamoDBTarget + "BatchWriteItem":     func() operation { return &batchWriteItem{} },
-	dynamoDBTarget + "TransactWriteItems": func() operation { return &transactWriteItems{} },
-	dynamoDBTarget + "DescribeTable":      func() operation { return &describeTable{} },
-}
-
-// Label names a request: its service and operation.
-type Label struct {
-	Service   string // DynamoDB, KMS or S3
-	Operation string // such as PutItem
-}
-
-// LabelOf names a request of the SDK.
-func LabelOf(r *http.Request) Label {
-	c, _ := read(r, nil) // a request that the model lacks has a label too
-	return c.Label
-}
-
-// call is a request of the SDK. It has a label even if the model lacks the operation.
-type call struct {
-	Label
-	operation
+	"GetItem":            func() operation { return &getItem{} },
+	"PutItem":            func() operation { return &write{kind: "Put"} },
+	"UpdateItem":         func() operation { return &write{kind: "Update"} },
+	"DeleteItem":         func() operation { return &write{kind: "Delete"} },
+	"Query":              func() operation { return &query{} },
+	"Scan":               func() operation { return &scan{} },
+	"BatchGetItem":       func() operation { return &batchGetItem{} },
+	"BatchWriteItem":     func() operation { return &batchWriteItem{} },
+	"TransactWriteItems": func() operation { return &transactWriteItems{} },
+	"DescribeTable":      func() operation { return &describeTable{} },
 }
 
 // read reads a request of the SDK. AWS ignores unknown members. The model must not, because
 // AWS may know a member that the model does not.
-func read(r *http.Request, body []byte) (c call, err error) {
-	target := r.Header.Get("X-Amz-Target")
-	if target == "" {
-		return readS3(r, body)
+func read(r *http.Request, q record.Request) (operation, error) {
+	if q.Service == "S3" {
+		return readS3(r, q)
 	}
-	service, name, _ := strings.Cut(target, ".")
-	c.Label = Label{Service: map[bool]string{true: "DynamoDB", false: "KMS"}[service+"." == dynamoDBTarget], Operation: name}
-	if strings.HasPrefix(target, kmsTarget) {
-		return c, nil
-	}
-	empty := operations[target]
+	empty := operations[q.Operation]
 	if empty == nil {
-		return c, notModelled("the operation %s", target)
+		return nil, notModelled("the operation %s", q.Operation)
 	}
-	c.operation = empty()
-	decoder := json.NewDecoder(bytes.NewReader(body))
+	in := empty()
+	decoder := json.NewDecoder(bytes.NewReader(q.Body))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(c.operation); err != nil {
-		return c, notModelled("a request with %v", err)
+	if err := decoder.Decode(in); err != nil {
+		return nil, notModelled("a request with %v", err)
 	}
-	return c, checkValues(body)
+	return in, checkValues(q.Body)
 }
 
 // Do implements aws.HTTPClient.
@@ -190,40 +167,35 @@ func (w *World) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	var body []byte
-	if r.Body != nil {
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, fmt.Errorf("reading a request: %w", err)
-		}
+	q, err := record.Read(r)
+	if err != nil {
+		return nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	response := w.answer(r, body)
+	response := w.answer(r, q)
 	response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	return response, nil
 }
 
 // answer applies one request of the SDK.
-func (w *World) answer(r *http.Request, body []byte) *http.Response {
-	c, err := read(r, body)
+func (w *World) answer(r *http.Request, q record.Request) *http.Response {
+	if q.Service == "KMS" {
+		return w.doKMS(r, q.Body)
+	}
 	var out any
-	switch {
-	case c.Service == "KMS":
-		return w.doKMS(r, body)
-	case err == nil:
-		out, err = c.apply(w)
+	in, err := read(r, q)
+	if err == nil {
+		out, err = in.apply(w)
 	}
 	if known, failed := errors.AsType[*Error](err); failed {
 		return Answer(r, known)
 	}
-	if c.Service == "S3" {
+	if q.Service == "S3" {
 		return s3Response(r, out)
 	}
 	return respond(r, http.StatusOK, out)
 }
-
-const kmsTarget = "TrentService."
 
 // doKMS asks the local server's KMS: its keys are the model's.
 func (w *World) doKMS(r *http.Request, body []byte) *http.Response {

@@ -1,7 +1,6 @@
 package awsmodel
 
 import (
-	"cmp"
 	"crypto/md5" //nolint:gosec // S3's own ETag
 	"crypto/rand"
 	"encoding/xml"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"signalbox.dev/infra/test/record"
 )
 
 // maxKeys is the most that one request lists or deletes.
@@ -103,40 +104,36 @@ func (in request) apply(w *World) (any, error) {
 }
 
 // readS3 reads a request to S3.
-func readS3(r *http.Request, body []byte) (c call, err error) {
+func readS3(r *http.Request, q record.Request) (_ operation, err error) {
 	asked, key := r.URL.Query(), strings.TrimPrefix(r.URL.Path, "/")
 	condition := r.Header.Get("If-None-Match") + r.Header.Get("If-Match")
-	c.Label = Label{Service: "S3", Operation: cmp.Or(asked.Get("x-id"), r.Method)}
 	in := request{}
 	in.bucket, _, _ = strings.Cut(r.URL.Host, ".")
-	switch {
-	case condition != "" && condition != "*" || r.Header.Get("Content-Encoding") != "":
-		err = errors.New("a condition on an ETag, or a body in chunks")
-	case asked.Has("versions"):
-		c.Operation = "ListObjectVersions"
+	switch q.Operation {
+	case "ListObjectVersions":
 		in.bucketOperation = listVersions{asked}
-	case asked.Has("uploads"):
-		c.Operation = map[string]string{http.MethodGet: "ListMultipartUploads", http.MethodPost: "CreateMultipartUpload"}[r.Method]
+	case "ListMultipartUploads", "CreateMultipartUpload":
 		in.bucketOperation = uploads{r.Method, key, asked}
-	case c.Operation == "AbortMultipartUpload":
+	case "AbortMultipartUpload":
 		in.bucketOperation = abortUpload{key, asked.Get("uploadId")}
-	case asked.Has("delete"):
-		c.Operation = "DeleteObjects"
+	case "DeleteObjects":
 		var deletes deleteObjects
-		err = xml.Unmarshal(body, &deletes)
+		err = xml.Unmarshal(q.Body, &deletes)
 		in.bucketOperation = deletes
-	case c.Operation == "PutObject":
-		in.bucketOperation = putObject{key, condition, body}
-	case c.Operation == "DeleteObject" && !asked.Has("versionId"):
+	case "PutObject":
+		in.bucketOperation = putObject{key, condition, q.Body}
+	case "DeleteObject":
 		in.bucketOperation = deleteObject{key, condition}
 	default:
 		err = errors.New("the operation")
 	}
-	if err != nil {
-		return c, notModelled("%s %s: %v", r.Method, r.URL, err)
+	if condition != "" && condition != "*" || r.Header.Get("Content-Encoding") != "" || q.Operation == "DeleteObject" && asked.Has("versionId") {
+		err = errors.New("a condition on an ETag, a body in chunks, or a version")
 	}
-	c.operation = in
-	return c, nil
+	if err != nil {
+		return nil, notModelled("%s %s: %v", r.Method, r.URL, err)
+	}
+	return in, nil
 }
 
 // s3Response writes the response of an operation that succeeded: a header, or a document

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/infra/test/kit"
+	"signalbox.dev/infra/test/record"
 )
 
 // Call is a call to AWS, with all its attempts.
@@ -36,9 +37,9 @@ func (c Call) String() string { return fmt.Sprintf("%s %d", c.Kind, c.Number) }
 func (c Call) is(d Call) bool { return c.Kind == d.Kind && c.Number == d.Number }
 
 type attempt struct {
-	call   *Call
-	number int
-	body   []byte
+	record.Request
+
+	call *Call
 }
 
 // client is the HTTP client of one operation. It counts and inspects the calls, and lets a
@@ -171,14 +172,12 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	if _, ok := r.Context().Deadline(); !ok {
 		return nil, errors.New("a call without a deadline")
 	}
-	a := attempt{}
-	if r.Body != nil {
-		var err error
-		if a.body, err = io.ReadAll(r.Body); err != nil {
-			return nil, fmt.Errorf("reading a request: %w", err)
-		}
+	q, err := record.Read(r)
+	if err != nil {
+		return nil, err
 	}
-	if isTooMany := c.arrives(r, &a); isTooMany {
+	a := attempt{Request: q}
+	if isTooMany := c.arrives(&a); isTooMany {
 		return c.timeIsUp(r)
 	}
 	if c.delay != nil {
@@ -193,7 +192,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	}
 	apply := func() (*http.Response, error) {
 		again := r.Clone(r.Context())
-		again.Body = io.NopCloser(bytes.NewReader(a.body))
+		again.Body = io.NopCloser(bytes.NewReader(a.Body))
 		return c.env.send(again)
 	}
 	if fault != nil {
@@ -223,26 +222,24 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // arrives finds the call of an attempt, and inspects it. It reports whether the
 // operation has made more attempts than it may.
-func (c *client) arrives(r *http.Request, a *attempt) (isTooMany bool) {
+func (c *client) arrives(a *attempt) (isTooMany bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kind, id := kindOf(r, a.body), r.Header.Get("Amz-Sdk-Invocation-Id")
+	kind, id := kindOf(a.Request), a.Invocation
 	c.attempts++
 	if a.call = c.byID[id]; a.call == nil {
-		a.call = &Call{Kind: kind, Number: 1, Round: c.deepest + 1, body: a.body}
+		a.call = &Call{Kind: kind, Number: 1, Round: c.deepest + 1, body: a.Body}
 		for _, other := range c.calls {
 			if other.Kind == kind {
 				a.call.Number++
 			}
 		}
 		c.byID[id], c.calls = a.call, append(c.calls, a.call)
-		c.inspect(r, a)
+		c.inspect(a)
 		if made := c.made[a.call.String()]; made != nil {
 			close(made)
 		}
 	}
-	a.number = 1
-	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &a.number)
 	return c.maxAttempts > 0 && c.attempts > c.maxAttempts
 }
 
@@ -254,32 +251,18 @@ var (
 )
 
 // kindOf names the operation and the kinds of its items.
-func kindOf(r *http.Request, body []byte) string {
-	operation, asked := r.Method, r.URL.Query()
-	_, target, called := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	switch {
-	case called:
-		operation = target
-	case asked.Has("versions"):
-		operation = "ListObjectVersions"
-	case asked.Has("delete"):
-		operation = "DeleteObjects"
-	case asked.Has("uploads"):
-		operation = "ListMultipartUploads"
-	default:
-		operation = cmp.Or(asked.Get("x-id"), operation)
-	}
+func kindOf(q record.Request) string {
 	var kinds []string
-	for _, found := range keys.FindAllSubmatch(body, -1) {
+	for _, found := range keys.FindAllSubmatch(q.Body, -1) {
 		kinds = append(kinds, string(found[1]))
 	}
-	return strings.TrimSpace(operation + " " + strings.Join(slices.Compact(kinds), "+"))
+	return strings.TrimSpace(q.Operation + " " + strings.Join(slices.Compact(kinds), "+"))
 }
 
 // inspect requires that no call contains a secret, that no read may be stale, that each write of
 // a request is conditional, and that no listing goes beyond its file.
-func (c *client) inspect(r *http.Request, a *attempt) {
-	env, sent, query := c.env, r.URL.String()+string(a.body), r.URL.Query()
+func (c *client) inspect(a *attempt) {
+	env, sent, query := c.env, a.URL.String()+string(a.Body), a.URL.Query()
 	if found := kit.LeaksIn([]byte(sent)); len(found) > 0 {
 		env.Broken("calls", "%s contains %v", a.call, found)
 	}
@@ -288,7 +271,7 @@ func (c *client) inspect(r *http.Request, a *attempt) {
 	}
 	conditions := strings.Count(sent, `"ConditionExpression":`)
 	items := max(1, strings.Count(sent, `"Put":`)+strings.Count(sent, `"Update":`)+strings.Count(sent, `"Delete":`)+strings.Count(sent, `"ConditionCheck":`))
-	if !c.operation.Unconditional && (itemWrites.MatchString(a.call.Kind) && conditions != items || a.call.Kind == "DeleteObject" && r.Header.Get("If-Match") != "*") {
+	if !c.operation.Unconditional && (itemWrites.MatchString(a.call.Kind) && conditions != items || a.call.Kind == "DeleteObject" && a.Header.Get("If-Match") != "*") {
 		env.Broken("calls", "%s is not conditional", a.call)
 	}
 	if from := query.Get("key-marker"); from != "" && from != query.Get("prefix") {
@@ -300,7 +283,7 @@ func (c *client) inspect(r *http.Request, a *attempt) {
 func (c *client) faultOf(a attempt) *Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.connectionsLost && a.call.Round == 1 && a.number == 1 && a.call.Number == 1 {
+	if c.connectionsLost && a.call.Round == 1 && a.Attempt == 1 && a.call.Number == 1 {
 		return gone
 	}
 	f := c.fault
@@ -326,7 +309,7 @@ const manyAttempts = 8
 // beforeSending holds a call of the round in which the concurrent operation runs. It returns false
 // if the operation has ended.
 func (c *client) beforeSending(ctx context.Context, a attempt) bool {
-	if c.concurrent == nil || c.fault != nil || !slices.ContainsFunc(c.trace.inRound(c.round), a.call.is) || a.number > 1 {
+	if c.concurrent == nil || c.fault != nil || !slices.ContainsFunc(c.trace.inRound(c.round), a.call.is) || a.Attempt > 1 {
 		return true
 	}
 	if slices.ContainsFunc(c.after, a.call.is) {
@@ -402,7 +385,7 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 		c.mu.Lock()
 		c.late = append(c.late, func() {
 			again := r.Clone(context.Background())
-			again.Body = io.NopCloser(bytes.NewReader(a.body))
+			again.Body = io.NopCloser(bytes.NewReader(a.Body))
 			if response, err := c.env.send(again); err == nil {
 				_ = response.Body.Close()
 			}
@@ -410,7 +393,7 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 		c.mu.Unlock()
 	}
 	request := r.Clone(r.Context())
-	request.Body = io.NopCloser(bytes.NewReader(a.body))
+	request.Body = io.NopCloser(bytes.NewReader(a.Body))
 	response, err := f.do(request, apply)
 	if c.concurrent != nil {
 		c.runConcurrent()

@@ -332,6 +332,14 @@ func (env *Environment) tables() map[string]string {
 	return map[string]string{"before": env.Before, "access": o.Access, "credentials": o.Credentials, "jobs": o.Jobs, "control": o.Control}
 }
 
+// resources are the logical ids of the resources by their names.
+func (env *Environment) resources() map[string]string {
+	o := env.Outputs
+	return map[string]string{
+		o.Access: "AccessTable", o.Credentials: "CredentialsTable", o.Jobs: "SyncJobsTable", o.Control: "ControlTable", o.SealingKey: "SealingKey", o.Files: "FilesBucket",
+	}
+}
+
 // empty removes the rows of a trial on engines, so that the next one can compare all that is
 // stored.
 func (env *Environment) empty() {

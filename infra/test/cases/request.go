@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/functest"
+	"signalbox.dev/infra/test/record"
 	"signalbox.dev/shared/api"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/boot"
@@ -57,9 +60,20 @@ func (i *instance) Do(r *http.Request) (*http.Response, error) { return i.next.D
 
 func (env *Environment) newInstance(assemble Assemble) *instance {
 	i := &instance{next: env.plain()}
-	keys, log, operation := assemble(env.functionEnvironment(i, slog.New(slog.NewJSONHandler(&i.log, nil))))
+	through := record.Client{HTTPClient: i, Caller: function(), Resources: env.resources()}
+	keys, log, operation := assemble(env.functionEnvironment(through, slog.New(slog.NewJSONHandler(&i.log, nil))))
 	i.handler, i.operation = api.Handler(keys, log, operation), operation
 	return i
+}
+
+// function is the logical id of the function whose folder the test is in: GetSyncJobFunction for
+// functions/get-sync-job.
+func function() (id string) {
+	folder, _ := os.Getwd() // without it the id is that of no function
+	for word := range strings.SplitSeq(filepath.Base(folder), "-") {
+		id += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return id + "Function"
 }
 
 // Request makes the operation of a client that sends the request to a new instance. Its result is the

@@ -5,31 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-
-	"signalbox.dev/infra/admin/awsclients"
-	"signalbox.dev/infra/test/contract/record"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/routing"
 )
 
-// router reads the server's stack as the platform's router does. Where calls are
-// recorded, its own are as well: infra/test/cloud/iam judges RouterPolicy by them.
+// router reads the server's stack as the platform's router does.
 func (s server) router(t *testing.T) *routing.Reader {
 	t.Helper()
-	db, keys := s.DynamoDB.Options(), s.KMS.Options()
-	if the.calls != nil {
-		to := awsclients.Engines{DynamoDB: aws.ToString(db.BaseEndpoint), KMS: aws.ToString(keys.BaseEndpoint)}
-		through, err := record.Through(to, "Router", map[string]string{
-			s.Access: "AccessTable", s.Credentials: "CredentialsTable", s.SealingKey: "SealingKey",
-		}, noteCall)
-		kit.Must(t, err)
-		db.BaseEndpoint, keys.BaseEndpoint = &through.DynamoDB, &through.KMS
-	}
-	reader, err := routing.NewReader(dynamodb.New(db), kms.New(keys), routing.Config{
+	reader, err := routing.NewReader(s.DynamoDB, s.KMS, routing.Config{
 		AccessTable: s.Access, CredentialsTable: s.Credentials, SealingKeyARNs: []string{s.SealingKey},
 	})
 	kit.Must(t, err)

@@ -17,20 +17,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/time/rate"
 
-	"signalbox.dev/infra/admin/awsclients"
 	localserver "signalbox.dev/infra/local/server"
-	"signalbox.dev/infra/local/template"
 	"signalbox.dev/infra/test/contract/openapi"
-	"signalbox.dev/infra/test/contract/record"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/client"
 )
@@ -57,8 +52,6 @@ type suite struct {
 	// state is the state folder of the suite's own server, empty if the suite tests
 	// another server.
 	state string
-	// calls are the functions' calls to AWS, each shape once. Nil if they are not recorded.
-	calls *sync.Map
 }
 
 // server is a running service and the stack behind it.
@@ -131,8 +124,7 @@ func TestMain(m *testing.M) {
 }
 
 // run tests the server at SIGNALBOX_BASE_URL with the stack in the file SIGNALBOX_STACK, or
-// its own server. With SIGNALBOX_CALLS it writes the functions' calls to AWS to that file,
-// for infra/test/cloud/iam.
+// its own server.
 func run(m *testing.M) (code int, err error) {
 	the = suite{requestIDs: &sync.Map{}}
 	if the.spec, err = openapi.Load("../../openapi.yaml"); err != nil {
@@ -158,21 +150,12 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(the.state)) }()
-	file := os.Getenv("SIGNALBOX_CALLS")
-	if file != "" {
-		the.calls = &sync.Map{}
-	}
 	s, stop, err := start(the.state, map[string]string{"CreatesPerSecond": "1000"}) // or the suite would take long
 	if err != nil {
 		return 0, err
 	}
 	the.server = s
-	code = m.Run()
-	err = stop()
-	if the.calls != nil {
-		err = errors.Join(err, writeCalls(file))
-	}
-	return code, err
+	return m.Run(), stop()
 }
 
 // start starts a local server that keeps its state in the folder, with the parameters. stop
@@ -180,18 +163,7 @@ func run(m *testing.M) (code int, err error) {
 func start(state string, parameters map[string]string) (s server, stop func() error, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	o := localserver.Options{Root: root, State: state, Parameters: parameters}
-	if the.calls != nil {
-		o.Through = func(to awsclients.Engines, function string, made template.Resources) (awsclients.Engines, error) {
-			names := make(map[string]string)
-			for id, attributes := range made {
-				names[attributes["Ref"]], names[attributes["Arn"]] = id, id
-			}
-			delete(names, "") // a resource without an ARN
-			return record.Through(to, function, names, noteCall)
-		}
-	}
-	e, err := localserver.Start(ctx, o)
+	e, err := localserver.Start(ctx, localserver.Options{Root: root, State: state, Parameters: parameters})
 	if err != nil {
 		return server{}, nil, fmt.Errorf("starting the local server: %w", err)
 	}
@@ -207,24 +179,4 @@ func start(state string, parameters map[string]string) (s server, stop func() er
 	}
 	s, err = newServer(ctx, e.BaseURL, filepath.Join(state, "stack.json"))
 	return s, stop, err
-}
-
-// noteCall keeps a call.
-func noteCall(c record.Call) { the.calls.Store(c.String(), true) }
-
-// writeCalls writes a line for each shape of call.
-func writeCalls(file string) error {
-	var lines []string
-	the.calls.Range(func(call, _ any) bool {
-		lines = append(lines, fmt.Sprintln(call))
-		return true
-	})
-	slices.Sort(lines)
-	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-		return fmt.Errorf("making the folder of recorded calls: %w", err)
-	}
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
-		return fmt.Errorf("writing the recorded calls: %w", err)
-	}
-	return nil
 }

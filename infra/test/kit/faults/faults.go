@@ -9,10 +9,7 @@
 package faults
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -20,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 
-	"signalbox.dev/infra/test/awsmodel"
+	"signalbox.dev/infra/test/record"
 )
 
 // Fault happens to one attempt of a call. A fault that does not call apply leaves the
@@ -49,37 +46,20 @@ func (r Rule) meets(c Call) bool {
 
 // Call is one attempt of a call, as it was sent.
 type Call struct {
-	awsmodel.Label
+	record.Request
 
-	Number  int  // number of the call for its operation, from 1
-	Attempt int  // of this call, from 1
-	Failed  bool // it met a fault
+	Number int  // number of the call for its operation, from 1
+	Failed bool // it met a fault
 	// Input is the JSON of a call to DynamoDB or KMS.
 	Input map[string]any
-	// URL and Header are from the HTTP request: they contain the input of a call to S3.
-	URL    string
-	Header http.Header
 }
 
 // read describes a request and leaves it as it was.
-func read(r *http.Request) (Call, error) {
-	c := Call{URL: r.URL.String(), Header: r.Header.Clone(), Attempt: 1}
-	// "attempt=2; max=3"; other clients than the SDK do not send it.
-	_, _ = fmt.Sscanf(r.Header.Get("Amz-Sdk-Request"), "attempt=%d", &c.Attempt)
-	if r.Header.Get("X-Amz-Target") == "" {
-		c.Label = awsmodel.LabelOf(r)
-		return c, nil
+func read(r *http.Request) (c Call, err error) {
+	if c.Request, err = record.Read(r); err == nil && c.Service != "S3" {
+		err = json.Unmarshal(c.Body, &c.Input)
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return c, fmt.Errorf("reading a request to record it: %w", err)
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	if err := json.Unmarshal(body, &c.Input); err != nil {
-		return c, fmt.Errorf("recording a request: %w", err)
-	}
-	c.Label = awsmodel.LabelOf(r)
-	return c, nil
+	return c, err
 }
 
 // Transport is an HTTP client for the SDK that fails by its rules. It may be used
@@ -141,7 +121,7 @@ func (t *Transport) record(c Call) Fault {
 	defer t.mu.Unlock()
 	c.Number = 1
 	for _, earlier := range t.calls {
-		if c.invocation() == earlier.invocation() {
+		if c.Invocation == earlier.Invocation {
 			c.Number = earlier.Number
 			break
 		}
@@ -157,6 +137,3 @@ func (t *Transport) record(c Call) Fault {
 	}
 	return t.rules[rule].Fault
 }
-
-// invocation is an id that all attempts of a call share.
-func (c Call) invocation() string { return c.Header.Get("Amz-Sdk-Invocation-Id") }

@@ -32,37 +32,37 @@ type input struct {
 // dynamoDB returns the calls of a request. To IAM a transaction is the actions of its
 // parts, and a batch one action on each table. BatchWriteItem's parts have another form:
 // its calls have no leading key, and are refused.
-func (r recorder) dynamoDB(operation string, body []byte) (calls []Call) {
+func (c Client) dynamoDB(q Request) (calls []Call) {
 	var in struct {
 		input
 		RequestItems  map[string]input
 		TransactItems []map[string]input
 	}
-	_ = json.Unmarshal(body, &in) // see above
+	_ = json.Unmarshal(q.Body, &in) // see above
 	for table, one := range in.RequestItems {
 		one.TableName = table
-		calls = append(calls, r.onTable(operation, one))
+		calls = append(calls, c.onTable(q.Operation, one))
 	}
 	for _, part := range in.TransactItems {
 		for verb, one := range part {
-			calls = append(calls, r.onTable(verb+"Item", one))
+			calls = append(calls, c.onTable(verb+"Item", one))
 		}
 	}
 	if calls == nil {
-		calls = []Call{r.onTable(operation, in.input)}
+		calls = []Call{c.onTable(q.Operation, in.input)}
 	}
 	return calls
 }
 
-func (r recorder) onTable(operation string, in input) Call {
-	c := r.call("dynamodb:"+operation, in.TableName)
+func (c Client) onTable(operation string, in input) Call {
+	call := c.call("dynamodb:"+operation, in.TableName)
 	leading, attributes := in.named()
-	c.set("dynamodb:LeadingKeys", slices.Sorted(maps.Keys(leading))...)
-	c.set("dynamodb:Attributes", slices.Sorted(maps.Keys(attributes))...)
-	c.set("dynamodb:ReturnValues", in.ReturnValues)
-	c.set("dynamodb:Select", in.Select)
-	c.set("dynamodb:ReturnConsumedCapacity", in.ReturnConsumedCapacity)
-	return c
+	call.set("dynamodb:LeadingKeys", slices.Sorted(maps.Keys(leading))...)
+	call.set("dynamodb:Attributes", slices.Sorted(maps.Keys(attributes))...)
+	call.set("dynamodb:ReturnValues", in.ReturnValues)
+	call.set("dynamodb:Select", in.Select)
+	call.set("dynamodb:ReturnConsumedCapacity", in.ReturnConsumedCapacity)
+	return call
 }
 
 var (
