@@ -85,7 +85,7 @@ func (c accountEnable) Run(ctx context.Context, s *session) error {
 
 // stayDisabled says how many keys of the account are disabled one by one, or returns "".
 func (c oneAccount) stayDisabled(survey *auth.Survey) string {
-	disabled, _ := acts.Split(acts.KeysOf(survey, c.ID), func(key auth.SurveyedKey) bool { return key.Disabled })
+	disabled, _ := acts.Split(acts.KeysOf(survey, c.ID), func(key auth.Key) bool { return key.Disabled })
 	if len(disabled) == 0 {
 		return ""
 	}

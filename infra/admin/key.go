@@ -57,8 +57,7 @@ func (c keyCreate) Run(ctx context.Context, s *session) error {
 	shown := string(token.Reveal())
 	out := s.out
 	out.Quiet = false // a hash in its place would lose the key
-	view := viewKey(auth.SurveyedKey{Key: key, Account: c.Account}, s.now())
-	if err := out.Say(createdKeyView{shown, view}, "%s", shown); err != nil {
+	if err := out.Say(createdKeyView{shown, viewKey(key, s.now())}, "%s", shown); err != nil {
 		return c.unseen(context.WithoutCancel(ctx), s, key.Hash, err)
 	}
 	s.Note("This is the only time the key is shown. Its hash, by which lists and logs name it, is %s.", key.Hash)
@@ -102,7 +101,7 @@ type (
 // Run disables keys, and goes on after a failure. Only then it looks for the lists that have
 // the keys, because nothing must delay a revocation.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
-	var refused []auth.SurveyedKey
+	var refused []auth.Key
 	var failed error
 	for _, hash := range c.Hashes {
 		one, ctx := oneKey{c.keySearch, hash}, acts.Watched(ctx)
@@ -175,7 +174,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 // clean takes the hash of a key that is deleted already out of the account's allow-lists. If
 // none has it, or the key is another account's, it returns the error absent.
 func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
-	key := auth.SurveyedKey{Key: auth.Key{Hash: ids.KeyHash(c.Hash)}, Account: c.Account}
+	key := auth.Key{Hash: ids.KeyHash(c.Hash), Account: c.Account}
 	changed := 0
 	_, err := s.Registry.FindKey(ctx, key.Hash)
 	if errors.Is(err, auth.ErrNoKey) {
@@ -187,22 +186,22 @@ func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
 	return c.report(ctx, s, step{action: "key.delete", state: "deleted", needless: true}, key, err)
 }
 
-func (c oneKey) report(ctx context.Context, s *session, to step, key auth.SurveyedKey, err error) error {
+func (c oneKey) report(ctx context.Context, s *session, to step, key auth.Key, err error) error {
 	to.id, to.name = string(key.Hash), "Key "+key.Hash.Short()
 	return s.finishStep(ctx, to, err, "account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
 }
 
 // find finds the key. With a whole hash, it reads no list.
-func (c oneKey) find(ctx context.Context, s *session) (auth.SurveyedKey, error) {
+func (c oneKey) find(ctx context.Context, s *session) (auth.Key, error) {
 	if len(c.Hash) == arguments.HashLength {
 		return c.get(ctx, s, ids.KeyHash(c.Hash))
 	}
-	keys, _, err := c.look(ctx, s, func(k auth.SurveyedKey) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
+	keys, _, err := c.look(ctx, s, func(k auth.Key) bool { return strings.HasPrefix(string(k.Hash), string(c.Hash)) })
 	if err == nil && len(keys) > 1 {
 		err = acts.UsageError("several key hashes begin with this prefix: give more digits")
 	}
 	if err != nil {
-		return auth.SurveyedKey{}, err
+		return auth.Key{}, err
 	}
 	return c.get(ctx, s, keys[0].Hash) // its row may name no account, whatever list has it
 }
@@ -220,11 +219,11 @@ func (c keySearch) where() string {
 }
 
 // get returns the key, or ErrNoKey. A key whose row names no account is in every account.
-func (c keySearch) get(ctx context.Context, s *session, hash ids.KeyHash) (auth.SurveyedKey, error) {
+func (c keySearch) get(ctx context.Context, s *session, hash ids.KeyHash) (auth.Key, error) {
 	key, err := s.Registry.FindKey(ctx, hash)
 	isOthers := key.Account != "" && c.Account != "" && key.Account != c.Account
 	if errors.Is(err, auth.ErrNoKey) || err == nil && isOthers {
-		return auth.SurveyedKey{}, c.absent()
+		return auth.Key{}, c.absent()
 	}
 	return key, err
 }
@@ -237,7 +236,7 @@ func (c keySearch) absent() error {
 }
 
 // look returns the keys that match, or ErrNoKey if there are none, and the others.
-func (c keySearch) look(ctx context.Context, s *session, matches func(auth.SurveyedKey) bool) (found, others []auth.SurveyedKey, err error) {
+func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) bool) (found, others []auth.Key, err error) {
 	keys, err := c.all(ctx, s)
 	if err != nil {
 		return nil, nil, err
@@ -251,19 +250,19 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Surve
 
 // all returns the keys of the account or, oldest first, of all accounts. For all accounts it
 // reads the keys' own rows, because a damaged account must not prevent a revocation.
-func (c keySearch) all(ctx context.Context, s *session) (keys []auth.SurveyedKey, err error) {
+func (c keySearch) all(ctx context.Context, s *session) (keys []auth.Key, err error) {
 	if c.Account == "" {
 		survey, err := s.ReadAccess(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return slices.SortedFunc(maps.Values(survey.Keys), func(a, b auth.SurveyedKey) int {
+		return slices.SortedFunc(maps.Values(survey.Keys), func(a, b auth.Key) int {
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
 		}), nil
 	}
 	listed, err := s.Registry.ListKeys(ctx, c.Account)
 	for _, key := range listed {
-		keys = append(keys, auth.SurveyedKey{Key: key, Account: c.Account})
+		keys = append(keys, key)
 	}
 	return keys, err
 }
@@ -283,14 +282,14 @@ func (c keyFind) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if end := s.now().Add(time.Duration(c.ExpiresWithin)); c.ExpiresWithin > 0 {
-		found, _ = acts.Split(found, func(k auth.SurveyedKey) bool { return k.ExpiresAt.After(s.now()) && !k.ExpiresAt.After(end) })
+		found, _ = acts.Split(found, func(k auth.Key) bool { return k.ExpiresAt.After(s.now()) && !k.ExpiresAt.After(end) })
 	}
-	views := each(found, func(key auth.SurveyedKey) keyView { return viewKey(key, s.now()) })
+	views := each(found, func(key auth.Key) keyView { return viewKey(key, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return string(v.State) })
 	return output.List(s.out, views, "key", "name", "kind", "state", "age", "account", "workspace", "expires")
 }
 
-func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, error) {
+func (c keyFind) find(ctx context.Context, s *session) ([]auth.Key, error) {
 	if c.Text == "-" {
 		text, err := s.leakedText(ctx)
 		if err != nil {
@@ -299,16 +298,16 @@ func (c keyFind) find(ctx context.Context, s *session) ([]auth.SurveyedKey, erro
 		return keySearch{c.Account}.leaked(ctx, s, auth.TokensIn(text))
 	}
 	text, name, hash := strings.ToLower(c.Text), folded(c.Text), auth.HashKey(c.Text)
-	found, others, err := keySearch{c.Account}.look(ctx, s, func(k auth.SurveyedKey) bool {
+	found, others, err := keySearch{c.Account}.look(ctx, s, func(k auth.Key) bool {
 		return strings.HasPrefix(string(k.Hash), text) || strings.Contains(folded(k.Name), name) || k.Hash == hash
 	})
-	if damaged, _ := acts.Split(others, func(k auth.SurveyedKey) bool { return k.Damage != nil }); len(damaged) > 0 {
+	if damaged, _ := acts.Split(others, func(k auth.Key) bool { return k.Damage != nil }); len(damaged) > 0 {
 		s.Warn("the search by name is incomplete, because it passed over " + acts.Count(len(damaged), "damaged key") + ": `admin key find --state damaged` lists them")
 	}
 	return found, err
 }
 
-func (c keySearch) leaked(ctx context.Context, s *session, tokens []string) (found []auth.SurveyedKey, err error) {
+func (c keySearch) leaked(ctx context.Context, s *session, tokens []string) (found []auth.Key, err error) {
 	if len(tokens) == 0 {
 		return nil, acts.UsageError("standard input has no API key that this command can read: a key is sbx_ and 43 of A-Z a-z 0-9 _ -, not encoded")
 	}
@@ -347,10 +346,10 @@ type createdKeyView struct {
 	keyView
 }
 
-func viewKey(k auth.SurveyedKey, now time.Time) keyView {
+func viewKey(k auth.Key, now time.Time) keyView {
 	return keyView{
 		Hash: k.Hash, Kind: k.Kind, Name: k.Name, Account: output.Optional(k.Account), Workspace: output.Optional(k.Workspace),
-		State: stateOf(k.Key, now), CreatedAt: output.When(k.CreatedAt), ExpiresAt: output.When(k.ExpiresAt),
+		State: stateOf(k, now), CreatedAt: output.When(k.CreatedAt), ExpiresAt: output.When(k.ExpiresAt),
 	}
 }
 
@@ -388,7 +387,7 @@ func (c keyList) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	views := each(keys, func(k auth.SurveyedKey) keyView { return viewKey(k, s.now()) })
+	views := each(keys, func(k auth.Key) keyView { return viewKey(k, s.now()) })
 	views = only(views, c.State, func(v keyView) string { return string(v.State) })
 	return output.List(s.out, views, "key", "name", "kind", "state", "age", "expires", "workspace")
 }

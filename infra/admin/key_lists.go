@@ -31,7 +31,7 @@ func (c keyReplace) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if state := stateOf(key.Key, s.now()); state != active {
+	if state := stateOf(key, s.now()); state != active {
 		return acts.Refusal(fmt.Sprintf("key %s is %s: nothing was changed", key.Hash.Short(), state))
 	}
 	old, err := c.findOld(ctx, s, key.Account)
@@ -77,7 +77,7 @@ func (c keyReplace) findOld(ctx context.Context, s *session, account ids.Account
 
 // allowing returns a warning if credentials list the key in allowed_api_key_hashes, and no
 // other active key that is as young.
-func (s *session) allowing(ctx context.Context, key auth.SurveyedKey) string {
+func (s *session) allowing(ctx context.Context, key auth.Key) string {
 	if key.Account == "" { // it is damaged: no request with the key passes
 		return ""
 	}

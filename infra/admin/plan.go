@@ -65,12 +65,12 @@ func (c credentialPlan) Run(ctx context.Context, s *session) error {
 }
 
 // caller finds the calling key. It returns a Refusal if a router refuses every request with it.
-func (c credentialPlan) caller(ctx context.Context, s *session) (auth.SurveyedKey, error) {
+func (c credentialPlan) caller(ctx context.Context, s *session) (auth.Key, error) {
 	key, err := oneKey{keySearch{c.Account}, c.APIKeyHash}.find(ctx, s)
 	if err != nil {
-		return auth.SurveyedKey{}, err
+		return auth.Key{}, err
 	}
-	state, answer := stateOf(key.Key, s.now()), ""
+	state, answer := stateOf(key, s.now()), ""
 	is := string(state)
 	switch state {
 	case damaged:
@@ -85,7 +85,7 @@ func (c credentialPlan) caller(ctx context.Context, s *session) (auth.SurveyedKe
 		}
 	}
 	if answer != "" {
-		return auth.SurveyedKey{}, acts.Refusal(fmt.Sprintf("key %s is %s: a router answers its requests with %s", key.Hash.Short(), is, answer))
+		return auth.Key{}, acts.Refusal(fmt.Sprintf("key %s is %s: a router answers its requests with %s", key.Hash.Short(), is, answer))
 	}
 	return key, nil
 }

@@ -162,8 +162,8 @@ func commands(s situation) map[string]command {
 	workspaces := []auth.Workspace{first, second}
 	slices.SortFunc(workspaces, func(a, b auth.Workspace) int { return cmp.Compare(a.ID, b.ID) }) // they are as old
 	keys := []auth.Key{
-		{Hash: s.key, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now},
-		{Hash: s.management, Kind: auth.Management, Name: "a key", CreatedAt: s.now},
+		{Hash: s.key, Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now},
+		{Hash: s.management, Account: s.account, Kind: auth.Management, Name: "a key", CreatedAt: s.now},
 	}
 	slices.SortFunc(keys, func(a, b auth.Key) int { return cmp.Compare(a.Hash, b.Hash) })
 	return map[string]command{
@@ -203,7 +203,7 @@ func commands(s situation) map[string]command {
 		},
 		"create key": func(ctx context.Context, r *auth.Registry) error {
 			_, key, err := r.CreateKey(ctx, newKey)
-			return is(auth.Key{Hash: key.Hash, Workspace: s.workspace, Kind: auth.Standard, Name: "k", CreatedAt: key.CreatedAt}, key, err)
+			return is(auth.Key{Hash: key.Hash, Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "k", CreatedAt: key.CreatedAt}, key, err)
 		},
 		"list keys": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListKeys(ctx, s.account)
@@ -211,7 +211,7 @@ func commands(s situation) map[string]command {
 		},
 		"find key": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.FindKey(ctx, s.key)
-			return is(auth.SurveyedKey{Key: auth.Key{Hash: s.key, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now}, Account: s.account}, got, err)
+			return is(auth.Key{Hash: s.key, Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now}, got, err)
 		},
 		"disable key": func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, s.account, s.key) },
 		"enable key":  func(ctx context.Context, r *auth.Registry) error { return r.EnableKey(ctx, s.account, s.key) },

@@ -161,12 +161,12 @@ func (r *Registry) DeleteKey(ctx context.Context, account ids.Account, hash ids.
 
 // FindKey reads a key of any account, or returns ErrNoKey. It reads only the key's
 // own row, so a damaged account or list does not stop it.
-func (r *Registry) FindKey(ctx context.Context, hash ids.KeyHash) (SurveyedKey, error) {
+func (r *Registry) FindKey(ctx context.Context, hash ids.KeyHash) (Key, error) {
 	found, err := r.lookUpKey(ctx, hash)
 	if err != nil {
-		return SurveyedKey{}, err
+		return Key{}, err
 	}
-	return SurveyedKey{Key: found.row.key(errors.Unwrap(found.damage)), Account: found.row.Account}, nil
+	return found.row.key(errors.Unwrap(found.damage)), nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.

@@ -28,9 +28,11 @@ type Workspace struct {
 	Damage    error     // not nil if the row is damaged: then only ID is certain
 }
 
-// Key is a listed API key, without its token.
+// Key is an API key without its token. Of a damaged one only Hash, Account, Workspace, Disabled
+// and Suspended are certain.
 type Key struct {
 	Hash      ids.KeyHash
+	Account   ids.Account   // "" if the row names none
 	Workspace ids.Workspace // "" if it is not bound
 	Kind      Kind
 	Name      string
@@ -180,7 +182,7 @@ func (r *Registry) rows(ctx context.Context, pk, prefix string) ([]map[string]ty
 // key converts a row to a Key. damage is the error of decoding the row.
 func (k *keyItem) key(damage error) Key {
 	key := Key{
-		Hash: ids.KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Damage: damage, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name,
+		Hash: ids.KeyHash(strings.TrimPrefix(k.PK, keyPrefix)), Damage: damage, Account: k.Account, Workspace: k.Workspace, Kind: k.Kind, Name: k.Name,
 		Disabled: aws.ToBool(k.Disabled), Suspended: k.Suspended,
 		CreatedAt: time.Unix(k.CreatedAt, 0).UTC(),
 	}

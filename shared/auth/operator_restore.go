@@ -28,7 +28,7 @@ const surveyPage = 500
 type Survey struct {
 	Accounts   map[ids.Account]Account
 	Workspaces map[ids.Workspace]SurveyedWorkspace
-	Keys       map[ids.KeyHash]SurveyedKey
+	Keys       map[ids.KeyHash]Key
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
 	// row that is absent or belongs elsewhere.
 	Missing, Stray []ItemKey
@@ -49,13 +49,6 @@ type SurveyedWorkspace struct {
 	Account ids.Account
 	Next    map[string]int64 // the sort_order that a provider's next credential gets
 	HasMade bool             // the row has made or made_bytes, see ForgetMade
-}
-
-// SurveyedKey is an API key with its account, "" if that cannot be read. Of a damaged key only
-// Hash, Account, Workspace, Disabled and Suspended are certain.
-type SurveyedKey struct {
-	Key
-	Account ids.Account
 }
 
 // HalfDeleted reports whether a list lacks the key: only a part of its deletion or of its
@@ -84,7 +77,7 @@ func (k primaryKey) row() primaryKey {
 // ReadSurvey reads the access table with that name; it has no effect.
 func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*Survey, error) {
 	s := &Survey{
-		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[ids.KeyHash]SurveyedKey{},
+		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[ids.KeyHash]Key{},
 		lacking: map[string]bool{},
 	}
 	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
@@ -132,7 +125,7 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	switch {
 	case strings.HasPrefix(at.PK, keyPrefix) && at.SK == keySort:
 		row, damage := decode[keyItem](item)
-		key := SurveyedKey{Key: row.key(damage), Account: row.Account}
+		key := row.key(damage)
 		s.Keys[key.Hash] = key
 		if key.Damage == nil {
 			for _, entry := range row.entries() {

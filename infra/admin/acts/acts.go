@@ -145,7 +145,7 @@ func (s *Stack) ReadAccess(ctx context.Context) (*auth.Survey, error) {
 
 // changeKeys tries a change of each key, until it is interrupted, and writes an audit line for each
 // that still exists. It returns how many it changed, and the first failure. An interruption is one.
-func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.SurveyedKey, change func(context.Context, auth.SurveyedKey) error) (changed int, failed error) {
+func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.Key, change func(context.Context, auth.Key) error) (changed int, failed error) {
 	for _, key := range keys {
 		one := Watched(ctx)
 		err := change(one, key)
@@ -165,7 +165,7 @@ func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.Surve
 }
 
 // nameLeft names keys that were not changed, and returns a finding if there are any.
-func (s *Stack) nameLeft(keys []auth.SurveyedKey) error {
+func (s *Stack) nameLeft(keys []auth.Key) error {
 	for _, key := range keys {
 		s.Warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Damage, errors.New("it belongs to another account"))))
 	}

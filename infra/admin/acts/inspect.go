@@ -136,7 +136,7 @@ func (i *inspection) inspectKeys() {
 }
 
 // unusable returns the reason why the other rows of a table do not support the key, or "".
-func unusable(table *auth.Survey, key auth.SurveyedKey) string {
+func unusable(table *auth.Survey, key auth.Key) string {
 	account, owned := table.Accounts[key.Account]
 	w, exists := table.Workspaces[key.Workspace]
 	switch {
@@ -159,7 +159,7 @@ func unusable(table *auth.Survey, key auth.SurveyedKey) string {
 }
 
 // changed returns how the table before the restore differs about a key, or "".
-func (i *inspection) changed(key auth.SurveyedKey) string {
+func (i *inspection) changed(key auth.Key) string {
 	was, existed := i.before.Keys[key.Hash]
 	switch {
 	case !i.hasBefore:

@@ -16,7 +16,7 @@ import (
 //
 // The lists keep the old key, which is taken out when it is deleted: requests with either are
 // served until the new one is handed over.
-func (s *Stack) ReplaceKey(ctx context.Context, key auth.SurveyedKey, old ids.KeyHash) (lists Lists, err error) {
+func (s *Stack) ReplaceKey(ctx context.Context, key auth.Key, old ids.KeyHash) (lists Lists, err error) {
 	err = s.DoAll(ctx, "key.replace", []any{"account", key.Account, "key", old, "successor", key.Hash}, func(ctx context.Context) (err error) {
 		lists, err = s.relist(ctx, key.Account, old, func(list []ids.KeyHash) []ids.KeyHash {
 			if slices.Contains(list, key.Hash) {
@@ -44,7 +44,7 @@ func (s *Stack) ReplaceKey(ctx context.Context, key auth.SurveyedKey, old ids.Ke
 // The key is disabled first, then it leaves the lists, and its row goes last. If it could still
 // be used when its hash is out of a list, requests with it would pass over that credential. If the
 // row went before the lists, a repetition would not find what is left to do.
-func (s *Stack) DeleteKey(ctx context.Context, key auth.SurveyedKey) error {
+func (s *Stack) DeleteKey(ctx context.Context, key auth.Key) error {
 	err := s.Do(ctx, "key.disable", []any{"account", key.Account, "key", key.Hash}, func(ctx context.Context) error {
 		return s.Registry.DisableKey(ctx, key.Account, key.Hash)
 	})
@@ -123,7 +123,7 @@ func (s *Stack) relistOnce(ctx context.Context, account ids.Account, hash ids.Ke
 
 // Unlist takes a disabled or deleted key out of the allow-lists that have another, and
 // returns how many it changed.
-func (s *Stack) Unlist(ctx context.Context, key auth.SurveyedKey) (changed int, err error) {
+func (s *Stack) Unlist(ctx context.Context, key auth.Key) (changed int, err error) {
 	lists, err := s.relist(ctx, key.Account, key.Hash, func(list []ids.KeyHash) []ids.KeyHash {
 		return slices.DeleteFunc(slices.Clone(list), func(hash ids.KeyHash) bool { return hash == key.Hash })
 	})

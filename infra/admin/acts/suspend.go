@@ -71,7 +71,7 @@ func (s *Stack) SurveyOf(ctx context.Context, account ids.Account) (*auth.Survey
 
 // KeysOf returns the keys of the account. Damaged ones are among them, also one in its list whose
 // row names no account: during a suspension somebody may put their rows right.
-func KeysOf(survey *auth.Survey, account ids.Account) (found []auth.SurveyedKey) {
+func KeysOf(survey *auth.Survey, account ids.Account) (found []auth.Key) {
 	for _, key := range Sorted(survey.Keys) {
 		if key.Account == account || key.Account == "" && isListed(survey, "account#"+string(account), key) {
 			found = append(found, key)
@@ -81,7 +81,7 @@ func KeysOf(survey *auth.Survey, account ids.Account) (found []auth.SurveyedKey)
 }
 
 // isListed reports whether the list has an entry for a damaged key.
-func isListed(survey *auth.Survey, list string, key auth.SurveyedKey) bool {
+func isListed(survey *auth.Survey, list string, key auth.Key) bool {
 	return slices.Contains(survey.Unsure, auth.ItemKey{PK: list, SK: "key#" + string(key.Hash)})
 }
 
@@ -98,13 +98,13 @@ func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended 
 		if err != nil {
 			return changed, cmp.Or(failed, err)
 		}
-		keys, _ := Split(KeysOf(survey, account), func(key auth.SurveyedKey) bool {
+		keys, _ := Split(KeysOf(survey, account), func(key auth.Key) bool {
 			return key.Suspended != suspended && !tried[string(key.Account)+string(key.Hash)]
 		})
 		if len(keys) == 0 {
 			return changed, failed
 		}
-		n, err := s.changeKeys(ctx, action, keys, func(ctx context.Context, key auth.SurveyedKey) error {
+		n, err := s.changeKeys(ctx, action, keys, func(ctx context.Context, key auth.Key) error {
 			return s.Registry.SuspendKey(ctx, key.Account, key.Hash, suspended)
 		})
 		changed, failed = changed+n, cmp.Or(failed, err)

@@ -34,7 +34,7 @@ func (s *Stack) DeleteWorkspace(ctx context.Context, account ids.Account, id ids
 	return s.DoAll(ctx, "workspace.delete", []any{"account", account, "workspace", id}, func(ctx context.Context) error {
 		err := s.Registry.DeleteWorkspace(ctx, account, id)
 		if err == nil {
-			var others []auth.SurveyedKey
+			var others []auth.Key
 			others, err = s.disableKeys(ctx, account, id)
 			err = cmp.Or(err, s.nameLeft(others))
 		}
@@ -102,14 +102,14 @@ func (s *Stack) remove(ctx context.Context, action string, account ids.Account, 
 
 // disableKeys disables the keys of a deleted workspace that its list lacks, or whose rows name no
 // account: somebody may put those right. It returns the enabled keys of another account.
-func (s *Stack) disableKeys(ctx context.Context, account ids.Account, id ids.Workspace) (others []auth.SurveyedKey, err error) {
+func (s *Stack) disableKeys(ctx context.Context, account ids.Account, id ids.Workspace) (others []auth.Key, err error) {
 	bound, err := s.boundKeys(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	_, enabled := Split(bound, func(key auth.SurveyedKey) bool { return key.Disabled })
-	own, others := Split(enabled, func(key auth.SurveyedKey) bool { return key.Account == account || key.Account == "" })
-	_, err = s.changeKeys(ctx, "key.disable", own, func(ctx context.Context, key auth.SurveyedKey) error {
+	_, enabled := Split(bound, func(key auth.Key) bool { return key.Disabled })
+	own, others := Split(enabled, func(key auth.Key) bool { return key.Account == account || key.Account == "" })
+	_, err = s.changeKeys(ctx, "key.disable", own, func(ctx context.Context, key auth.Key) error {
 		return s.Registry.DisableKey(ctx, key.Account, key.Hash)
 	})
 	return others, err
@@ -121,8 +121,8 @@ func (s *Stack) deleteKeys(ctx context.Context, account ids.Account, id ids.Work
 	if err != nil {
 		return 0, err
 	}
-	own, others := Split(bound, func(key auth.SurveyedKey) bool { return key.Damage == nil && key.Account == account })
-	deleted, err := s.changeKeys(ctx, "key.delete", own, func(ctx context.Context, key auth.SurveyedKey) error {
+	own, others := Split(bound, func(key auth.Key) bool { return key.Damage == nil && key.Account == account })
+	deleted, err := s.changeKeys(ctx, "key.delete", own, func(ctx context.Context, key auth.Key) error {
 		return s.Registry.DeleteKey(ctx, account, key.Hash)
 	})
 	return deleted, cmp.Or(err, s.nameLeft(others))
@@ -130,7 +130,7 @@ func (s *Stack) deleteKeys(ctx context.Context, account ids.Account, id ids.Work
 
 // boundKeys returns the keys whose rows name the workspace, whether or not its list has them, and
 // the damaged ones in its list whose rows name none.
-func (s *Stack) boundKeys(ctx context.Context, id ids.Workspace) (bound []auth.SurveyedKey, err error) {
+func (s *Stack) boundKeys(ctx context.Context, id ids.Workspace) (bound []auth.Key, err error) {
 	survey, err := s.ReadAccess(ctx)
 	if err != nil {
 		return nil, err
