@@ -26,7 +26,7 @@ type accountCreate struct {
 }
 
 type oneAccount struct {
-	ID ids.Account `arg:"" name:"account" help:"The account, or the first 8 characters of its id or more."`
+	ID ids.Account `arg:"" name:"account" help:"The account. The first 8 characters of its id or more do too, but cost a read of the whole access table."`
 }
 
 type (
@@ -61,13 +61,16 @@ type suspendedView struct {
 }
 
 func (c accountDisable) Run(ctx context.Context, s *session) error {
-	survey, err := s.SurveyOf(ctx, c.ID)
+	keys, err := s.Registry.CountKeys(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	name, keys := survey.Accounts[c.ID].Name, acts.Count(len(acts.KeysOf(survey, c.ID)), "key")
-	effect := fmt.Sprintf("suspends %s: all requests with its %s are refused, until `admin account enable`", named("account", name, string(c.ID)), keys)
-	if err := c.confirm(ctx, s, effect, name, string(c.ID), string(c.ID[:8])); err != nil {
+	account, err := s.FindAccount(ctx, c.ID, keys > 0)
+	if err != nil {
+		return err
+	}
+	effect := fmt.Sprintf("suspends %s: all requests with its %s are refused, until `admin account enable`", named("account", account.Name, string(c.ID)), acts.Count(keys, "key"))
+	if err := c.confirm(ctx, s, effect, account.Name, string(c.ID), string(c.ID[:8])); err != nil {
 		return err
 	}
 	changed, err := s.Suspend(ctx, c.ID)
@@ -75,17 +78,20 @@ func (c accountDisable) Run(ctx context.Context, s *session) error {
 }
 
 func (c accountEnable) Run(ctx context.Context, s *session) error {
-	survey, err := s.SurveyOf(ctx, c.ID)
+	keys, err := s.Registry.ListKeys(ctx, c.ID)
 	if err != nil {
 		return err
 	}
+	if _, err := s.FindAccount(ctx, c.ID, len(keys) > 0); err != nil {
+		return err
+	}
 	changed, err := s.Resume(ctx, c.ID)
-	return c.show(s, "active", changed, err, c.stayDisabled(survey))
+	return c.show(s, "active", changed, err, c.stayDisabled(keys))
 }
 
-// stayDisabled says how many keys of the account are disabled one by one, or returns "".
-func (c oneAccount) stayDisabled(survey *auth.Survey) string {
-	disabled, _ := acts.Split(acts.KeysOf(survey, c.ID), func(key auth.Key) bool { return key.Disabled })
+// stayDisabled says how many of the account's keys are disabled one by one, or returns "".
+func (c oneAccount) stayDisabled(keys []auth.Key) string {
+	disabled, _ := acts.Split(keys, func(key auth.Key) bool { return key.Disabled })
 	if len(disabled) == 0 {
 		return ""
 	}

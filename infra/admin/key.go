@@ -203,7 +203,7 @@ func (c oneKey) find(ctx context.Context, s *session) (auth.Key, error) {
 	if err != nil {
 		return auth.Key{}, err
 	}
-	return c.get(ctx, s, keys[0].Hash) // its row may name no account, whatever list has it
+	return keys[0], nil
 }
 
 // keySearch defines the accounts in which a command looks for keys.
@@ -248,8 +248,8 @@ func (c keySearch) look(ctx context.Context, s *session, matches func(auth.Key) 
 	return found, others, nil
 }
 
-// all returns the keys of the account or, oldest first, of all accounts. For all accounts it
-// reads the keys' own rows, because a damaged account must not prevent a revocation.
+// all returns the keys of the account or of all accounts, oldest first. It reads an account's row
+// only if there are no keys, because a damaged one must not prevent a revocation.
 func (c keySearch) all(ctx context.Context, s *session) (keys []auth.Key, err error) {
 	if c.Account == "" {
 		survey, err := s.ReadAccess(ctx)
@@ -260,9 +260,8 @@ func (c keySearch) all(ctx context.Context, s *session) (keys []auth.Key, err er
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Hash, b.Hash))
 		}), nil
 	}
-	listed, err := s.Registry.ListKeys(ctx, c.Account)
-	for _, key := range listed {
-		keys = append(keys, key)
+	if keys, err = s.Registry.ListKeys(ctx, c.Account); err == nil && len(keys) == 0 {
+		err = s.Registry.CheckAccount(ctx, c.Account)
 	}
 	return keys, err
 }

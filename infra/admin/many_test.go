@@ -16,6 +16,7 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
+	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
@@ -87,7 +88,6 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 	}{
 		{"account disable ACCOUNT", "UpdateItem", 2, "1 key changed, others not. Repeat the command"},
 		{"workspace delete WORKSPACE", "UpdateItem", 1, "some of its keys enabled. Repeat the command"},
-		{"workspace erase WORKSPACE", "Scan", 1, "1 upload in parts and 2 keys. Repeat the command"}, // it disables keys
 		{"workspace erase WORKSPACE", "DeleteObjects", 1, "1 credential, 0 versions of files, 0 uploads in parts and 2 keys. Repeat the command"},
 		{"workspace erase WORKSPACE", "TransactWriteItems", 2, "1 upload in parts and 1 key. Repeat the command"},
 	} {
@@ -114,8 +114,8 @@ func TestAnInterruptedActIsNotDone(t *testing.T) {
 	t.Parallel()
 	d := newMany(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	for _, hash := range d.hashes[:2] { // no list of the workspace has them
-		d.set("key#"+hash, "workspace", kit.Text(string(d.workspace)))
+	for range 2 {
+		d.key("bound", d.workspace)
 	}
 	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Then(interrupt)})
 	if got := d.run(ctx, strings.NewReader(""), "workspace", "delete", string(d.workspace), "--yes"); got.code != exit.Uncertain {
@@ -123,10 +123,16 @@ func TestAnInterruptedActIsNotDone(t *testing.T) {
 	}
 }
 
-// Neither a damaged account nor a damaged key keeps another key of a suspended account in use.
+// Neither a damaged account nor a damaged key keeps another key of a suspended account in use. A key
+// of another account stays in use, although the list names it.
 func TestDamageStopsNoSuspension(t *testing.T) {
 	t.Parallel()
 	d := newMany(t)
+	var other accountView
+	d.json(&other, "account", "create", "Other")
+	theirs := auth.HashKey(d.must("key", "create", "theirs", "--account", string(other.ID)))
+	access := d.table(d.engines.Tables.Access)
+	access.Put(t, kit.Key("account#"+string(d.account), "key#"+string(theirs)))
 	row := "key#" + d.hashes[0]
 	putRight := func() {
 		d.set(row, "name", kit.Text("key 0"))
@@ -154,10 +160,13 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 		}
 		d.must("account", "enable", string(d.account))
 	}
-	d.table(d.engines.Tables.Access).Delete(t, kit.Key("account#"+string(d.account), "account"))
+	access.Delete(t, kit.Key("account#"+string(d.account), "account"))
 	d.want(exit.Done, "account", "disable", string(d.account), "--yes")
 	if got := d.want(exit.Done, "account", "enable", string(d.account)); !strings.Contains(got.stdout, "3 keys changed") {
 		t.Errorf("without the account's row: %s", got.stdout)
+	}
+	if _, err := auth.NewVerifier(access.DB, access.Table).Verify(t.Context(), theirs); err != nil {
+		t.Errorf("another account's key: %v", err)
 	}
 }
 

@@ -87,11 +87,21 @@ func TestEveryStateOfAKey(t *testing.T) {
 		if !isDisabled() {
 			t.Errorf("%s: a deletion of its workspace passes over it", state)
 		}
-		reset(state, active)
-		live.Delete(t, kit.Key("workspace#"+string(d.workspace), "key#"+hash))
-		d.must("workspace", "delete", string(d.workspace), "--yes")
-		if !isDisabled() {
-			t.Errorf("%s: a deletion of its workspace, whose list lacks it, passes over it", state)
+		for list, command := range map[string]string{
+			"account#" + string(d.account): "account disable " + string(d.account), "workspace#" + string(d.workspace): "workspace delete " + string(d.workspace),
+		} { // an act passes over a key that its list lacks, and a check names it
+			reset(state, active)
+			live.Delete(t, kit.Key(list, "key#"+hash))
+			d.must(append(strings.Fields(command), "--yes")...)
+			advised := func() bool {
+				return strings.Contains(d.do("--json", "restore", "check").stdout, "admin key disable "+hash)
+			}
+			if advised() != (state != disabled && state != damaged) || state == active && verify() != nil {
+				t.Errorf("%s: %s passes over it; advised: %t", state, command, advised())
+			}
+			if d.must("key", "disable", hash); advised() {
+				t.Errorf("%s: the check's advice changes nothing", state)
+			}
 		}
 
 		repair := []string{"restore", "repair", "--before", before.Table, "--yes"}

@@ -192,9 +192,9 @@ func TestAPurgeAndUploadsInParts(t *testing.T) {
 	}
 }
 
-// A deletion disables bound keys that the workspace's list lacks, and damaged ones. An erasure
-// deletes the sound ones. Both name the keys that they leave, until somebody deletes those.
-func TestADeletionAndAnErasurePassOverNoKey(t *testing.T) {
+// A deletion disables damaged keys, too. An erasure deletes the sound ones. Both name the keys that
+// they leave, until somebody deletes those.
+func TestADeletionAndAnErasureOfDamagedKeys(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	access := d.table(d.engines.Tables.Access)
@@ -204,7 +204,6 @@ func TestADeletionAndAnErasurePassOverNoKey(t *testing.T) {
 		value       types.AttributeValue
 		own, erased bool // a deletion disables it; an erasure deletes it
 	}{
-		{"name", kit.Text("unlisted"), true, true},
 		{"v", kit.Number("2"), true, false},
 		{"name", &types.AttributeValueMemberBOOL{}, true, false},
 		{"disabled", kit.Text("no"), true, true}, // disabling it mends the row
@@ -217,9 +216,6 @@ func TestADeletionAndAnErasurePassOverNoKey(t *testing.T) {
 		hash := d.key("damaged", second)
 		row := kit.Key("key#"+hash, "key")
 		d.set("key#"+hash, c.attribute, c.value)
-		if c.attribute != "workspace" { // no list needs to name the key if its row names the workspace
-			access.Delete(t, kit.Key("workspace#"+string(second), "key#"+hash))
-		}
 		run := func(command string, left bool) {
 			t.Helper()
 			got := d.do("workspace", command, string(second), "--yes")

@@ -160,16 +160,16 @@ class Subject:
         self.noted.unlink(missing_ok=True)
 
     def _remove_account(self, account: str) -> None:
-        """Removes an account's rows and files, and last the rows that name them."""
-        for entry in self._rows("Access", f"account#{account}"):
-            of, _, identifier = entry["sk"]["S"].partition("#")
-            if of == "workspace":
-                remove_objects(self.s3, self.bucket, f"files/{identifier}/")
-                for table in ("Credentials", "Access"):
-                    self._remove_rows(table, f"workspace#{identifier}")
-            elif of == "key":
-                self._remove_item("Control", {"pk": {"S": f"limit#delete-file#{identifier}"}})
-                self._remove_rows("Access", f"key#{identifier}")
+        """Removes an account's rows and files, and last its own row: a killed run goes on."""
+        if not self._rows("Access", f"account#{account}"):
+            return
+        for workspace in self.admin("workspace", "list", "--account", account):
+            remove_objects(self.s3, self.bucket, f"files/{workspace['id']}/")
+            for table in ("Credentials", "Access"):
+                self._remove_rows(table, f"workspace#{workspace['id']}")
+        for key in self.admin("key", "list", "--account", account):
+            self._remove_item("Control", {"pk": {"S": f"limit#delete-file#{key['hash']}"}})
+            self._remove_rows("Access", f"key#{key['hash']}")
         self._remove_rows("Access", f"account#{account}")
 
     def _rows(self, table: str, pk: str) -> list[dict]:
@@ -179,7 +179,7 @@ class Subject:
         )
 
     def _remove_rows(self, table: str, pk: str) -> None:
-        for key in self._rows(table, pk):
+        for key in reversed(self._rows(table, pk)):  # the row that is named like its kind comes first in a list, and goes last
             self._remove_item(table, key)
 
     def _remove_item(self, table: str, key: dict) -> None:

@@ -22,7 +22,7 @@ import (
 func TestCases(t *testing.T) {
 	var all []cases.Case
 	for _, name := range []string{
-		"check account", "create account", "create key", "create workspace", "delete key", "delete workspace", "disable key", "enable key", "find key",
+		"check account", "count keys", "create account", "create key", "create workspace", "delete key", "delete workspace", "disable key", "enable key", "find account", "find key",
 		"find workspace", "list keys", "list workspace ids", "list workspaces", "raise counter", "set default", "set second", "suspend account", "suspend key",
 	} {
 		all = append(all, one(name))
@@ -209,6 +209,14 @@ func commands(s situation) map[string]command {
 			got, err := r.ListKeys(ctx, s.account)
 			return is(keys, got, err)
 		},
+		"count keys": func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.CountKeys(ctx, s.account)
+			return is(len(keys), got, err)
+		},
+		"find account": func(ctx context.Context, r *auth.Registry) error {
+			got, err := r.FindAccount(ctx, s.account)
+			return is(auth.Account{ID: s.account, Name: got.Name, Default: s.workspace, CreatedAt: s.now}, got, err)
+		},
 		"find key": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.FindKey(ctx, s.key)
 			return is(auth.Key{Hash: s.key, Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "a key", CreatedAt: s.now}, got, err)
@@ -284,9 +292,9 @@ func refusals(env *cases.Environment) {
 	_, workspaceErr := r.CreateWorkspace(ctx, nobody, "w")
 	_, listErr := r.ListWorkspaces(ctx, nobody)
 	_, idsErr := r.ListWorkspaceIDs(ctx, nobody)
-	_, keysErr := r.ListKeys(ctx, nobody)
+	_, accountErr := r.FindAccount(ctx, nobody)
 	_, findErr := r.FindWorkspace(ctx, nobody, second)
-	wants(auth.ErrNoAccount, r.CheckAccount(ctx, nobody), workspaceErr, listErr, idsErr, keysErr, findErr, newKey(nobody, ""), r.DeleteWorkspace(ctx, nobody, second))
+	wants(auth.ErrNoAccount, r.CheckAccount(ctx, nobody), workspaceErr, listErr, idsErr, accountErr, findErr, newKey(nobody, ""), r.DeleteWorkspace(ctx, nobody, second))
 	for _, workspace := range []ids.Workspace{nowhere, stranger.Workspace} {
 		_, err := r.FindWorkspace(ctx, own.ID, workspace)
 		wants(auth.ErrNoWorkspace, err, newKey(own.ID, workspace), r.SetDefaultWorkspace(ctx, own.ID, workspace), r.DeleteWorkspace(ctx, own.ID, workspace))

@@ -103,6 +103,18 @@ func (r *Registry) CreateAccount(ctx context.Context, name string) (ids.Account,
 	return account, workspace, err
 }
 
+// FindAccount looks up an account, also a damaged one, or returns ErrNoAccount.
+func (r *Registry) FindAccount(ctx context.Context, id ids.Account) (Account, error) {
+	found, err := get[accountItem](ctx, r.db, r.table, accountAt(id))
+	switch {
+	case err != nil:
+		return Account{}, fmt.Errorf("looking up the account: %w", err)
+	case !found.exists:
+		return Account{}, ErrNoAccount
+	}
+	return found.row.account(found.damage), nil
+}
+
 // CheckAccount returns ErrNoAccount if there is no such account.
 func (r *Registry) CheckAccount(ctx context.Context, id ids.Account) error {
 	_, err := r.account(ctx, id)

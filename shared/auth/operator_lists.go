@@ -95,17 +95,24 @@ func (r *Registry) ListWorkspaceIDs(ctx context.Context, account ids.Account) ([
 	return workspaces, nil
 }
 
-// ListKeys lists the account's keys, oldest first, or returns ErrNoAccount. If there are
-// keys, it does not read the account's row: damage to that row must not hide them.
+// ListKeys lists the account's keys, oldest first. It does not read the account's row: damage to
+// that row must not hide them. A key whose row names another account is left out. One whose row
+// names none is not, because somebody may put the row right.
 func (r *Registry) ListKeys(ctx context.Context, account ids.Account) ([]Key, error) {
 	keys, err := r.keys(ctx, accountAt(account).PK)
 	if err != nil {
 		return nil, fmt.Errorf("listing keys: %w", err)
 	}
-	if len(keys) == 0 {
-		return nil, r.CheckAccount(ctx, account)
+	return slices.DeleteFunc(keys, func(k Key) bool { return k.Account != account && k.Account != "" }), nil
+}
+
+// CountKeys counts the account's list of keys, and reads no row.
+func (r *Registry) CountKeys(ctx context.Context, account ids.Account) (int, error) {
+	entries, err := r.listed(ctx, accountAt(account).PK, keyPrefix)
+	if err != nil {
+		return 0, fmt.Errorf("counting keys: %w", err)
 	}
-	return keys, nil
+	return len(entries), nil
 }
 
 // ListBoundKeys lists the keys that are bound to the workspace. It includes those in its list
@@ -190,6 +197,13 @@ func (k *keyItem) key(damage error) Key {
 		key.ExpiresAt = time.Unix(k.ExpiresAt, 0).UTC()
 	}
 	return key
+}
+
+func (a *accountItem) account(damage error) Account {
+	return Account{
+		ID: ids.Account(strings.TrimPrefix(a.PK, accountPrefix)), Name: a.Name, Default: a.DefaultWorkspace, Suspended: a.Suspended,
+		CreatedAt: time.Unix(a.CreatedAt, 0).UTC(), Damage: damage,
+	}
 }
 
 func (w *workspaceItem) workspace() Workspace {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -32,8 +31,6 @@ type Survey struct {
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
 	// row that is absent or belongs elsewhere.
 	Missing, Stray []ItemKey
-	// Unsure are list entries for a damaged row.
-	Unsure []ItemKey
 	// Unknown are the items that no version of this service writes.
 	Unknown []ItemKey
 	// Newer is the number of items that a newer version of this service wrote. They count as
@@ -52,7 +49,7 @@ type SurveyedWorkspace struct {
 }
 
 // HalfDeleted reports whether a list lacks the key: only a part of its deletion or of its
-// creation was restored.
+// creation was restored. An act on its account or workspace does not find it.
 func (s *Survey) HalfDeleted(hash ids.KeyHash) bool { return s.lacking[keyAt(hash).PK] }
 
 // ItemKey is the primary key of an item, for the operator's command.
@@ -100,15 +97,11 @@ func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*
 		}
 	}
 	for at := range entries {
-		switch {
-		case wanted[at]:
-		case s.isDamaged(at.row().PK):
-			s.Unsure = append(s.Unsure, at)
-		default:
+		if !wanted[at] && !s.isDamaged(at.row().PK) {
 			s.Stray = append(s.Stray, at)
 		}
 	}
-	for _, keys := range [][]ItemKey{s.Missing, s.Stray, s.Unsure, s.Unknown} {
+	for _, keys := range [][]ItemKey{s.Missing, s.Stray, s.Unknown} {
 		slices.SortFunc(keys, func(a, b ItemKey) int { return cmp.Compare(a.String(), b.String()) })
 	}
 	return s, nil
@@ -145,8 +138,8 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 		}
 	case strings.HasPrefix(at.PK, accountPrefix) && at.SK == accountSort:
 		row, damage := decode[accountItem](item)
-		id := ids.Account(strings.TrimPrefix(at.PK, accountPrefix))
-		s.Accounts[id] = Account{ID: id, Name: row.Name, Default: row.DefaultWorkspace, Suspended: row.Suspended, CreatedAt: time.Unix(row.CreatedAt, 0).UTC(), Damage: damage}
+		account := row.account(damage)
+		s.Accounts[account.ID] = account
 	case inList && (strings.HasPrefix(at.SK, keyPrefix) || strings.HasPrefix(at.SK, workspacePrefix)):
 		if _, damage := decode[header](item); damage != nil {
 			s.Unknown = append(s.Unknown, at)

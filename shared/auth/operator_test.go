@@ -155,6 +155,20 @@ func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
 	f.wantError(err, auth.ErrNoWorkspace)
 }
 
+// A deletion disables a key whose row names no account, also one that somebody puts right meanwhile.
+func TestADeletionDisablesNobodysKey(t *testing.T) {
+	f := newFixture(t)
+	key := f.newBoundKey()
+	sound := f.rows.Get(t, f.keyRow(key))
+	f.rows.Set(t, f.keyRow(key), "account", kit.Text(""))
+	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
+		f.rows.Put(t, sound)
+		return apply()
+	}})
+	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
+	f.wantReason(key, auth.Disabled)
+}
+
 func TestAKeyExpires(t *testing.T) {
 	f := newFixture(t)
 	end := time.Now().Add(time.Hour).UTC().Truncate(time.Second)

@@ -117,19 +117,19 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 
 // DeleteWorkspace marks the workspace as deleted and, in the same transaction, removes it as
 // its account's default. After that no key can be bound to it, and no bound key enabled. Then
-// it disables the keys in the workspace's list, until it finds no enabled one. A key that it
-// cannot disable stops no other. After an error, deleting it again finishes the rest. It
+// it disables the keys in the workspace's list, until it finds no enabled one. It leaves a key
+// whose row names another account. A key that it cannot disable stops no other. After an error, deleting it again finishes the rest. It
 // returns ErrNoAccount or ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	if err := r.markDeleted(ctx, account, workspace); err != nil {
 		return err
 	}
 	for {
-		disabled, err := r.disableBound(ctx, account, workspace)
+		tried, err := r.disableBound(ctx, account, workspace)
 		if err != nil {
 			return fmt.Errorf("disabling the keys of a deleted workspace: %w", err)
 		}
-		if disabled == 0 {
+		if tried == 0 {
 			return nil
 		}
 	}
@@ -187,23 +187,21 @@ func (r *Registry) isNotDefault(account ids.Account, workspace ids.Workspace) wr
 
 // disableBound disables the enabled keys of the workspace and returns how many there were. A
 // damaged key is among them: somebody may put its row right. It passes over a key that was just
-// deleted or is not the account's. It tries every key before it returns an error.
-func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (disabled int, err error) {
+// deleted or put right. It tries every key before it returns an error.
+func (r *Registry) disableBound(ctx context.Context, account ids.Account, workspace ids.Workspace) (tried int, err error) {
 	keys, err := r.ListBoundKeys(ctx, workspace)
 	if err != nil {
 		return 0, err
 	}
 	var failed []error
 	for _, key := range keys {
-		if key.Disabled {
+		if key.Disabled || key.Account != account && key.Account != "" {
 			continue
 		}
-		err := r.DisableKey(ctx, account, key.Hash)
-		if err == nil {
-			disabled++
-		} else if !errors.Is(err, ErrNoKey) {
+		tried++
+		if err := r.DisableKey(ctx, key.Account, key.Hash); !errors.Is(err, ErrNoKey) {
 			failed = append(failed, err)
 		}
 	}
-	return disabled, errors.Join(failed...)
+	return tried, errors.Join(failed...)
 }

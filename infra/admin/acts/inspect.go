@@ -107,7 +107,8 @@ func (i *inspection) plan(kind, id string, account ids.Account, problem, remedy 
 
 // inspectKeys plans to disable every enabled key that one of the tables does not show enabled
 // and unchanged, and after a restore to suspend the keys of suspended accounts. Damaged keys are
-// among them, although they are refused: somebody may put their rows right.
+// among them, although they are refused: somebody may put their rows right. A check leaves a key
+// that a list lacks to the operator.
 func (i *inspection) inspectKeys() {
 	for hash, key := range Sorted(i.Access.Keys) {
 		if key.Damage != nil {
@@ -117,13 +118,19 @@ func (i *inspection) inspectKeys() {
 		if why == "" && i.restoring {
 			why = i.changed(key)
 		}
-		if why != "" && !key.Disabled {
+		unlisted := !i.restoring && i.Access.HalfDeleted(hash)
+		switch {
+		case why == "" || key.Disabled:
+		case unlisted:
+			i.leave("key", string(hash), key.Account, "enabled, but "+why, "admin key disable "+string(hash))
+		default:
 			i.plan("key", string(hash), key.Account, "enabled, but "+why, "key.disable",
 				func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) })
 		}
 		account, exists := i.Access.Accounts[key.Account]
 		const repeat = "repeat admin account disable, or enable"
 		switch {
+		case unlisted:
 		case !i.restoring && !key.Suspended && account.Suspended:
 			i.leave("key", string(hash), key.Account, "not suspended, but its account is", repeat)
 		case !i.restoring && key.Suspended && exists && account.Damage == nil && !account.Suspended:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
@@ -13,9 +12,9 @@ import (
 // Suspend suspends an account: its keys are refused, and none can be made. It returns the number
 // of keys that it marked.
 //
-// The account's row comes first: from then on no key is made, so the survey that follows finds
-// every key. With the keys first, one that is made in between would stay in use. A row that cannot
-// be marked keeps no key in use: the keys are marked all the same.
+// The account's row comes first: from then on no key is made, so the list that follows has every
+// key. With the keys first, one that is made in between would stay in use. A row that cannot be
+// marked keeps no key in use: the keys are marked all the same.
 func (s *Stack) Suspend(ctx context.Context, id ids.Account) (changed int, err error) {
 	err = s.DoAll(ctx, "account.disable", []any{"account", id, "keys", &changed}, func(ctx context.Context) error {
 		err := s.suspendRow(ctx, id, true)
@@ -52,40 +51,20 @@ func (s *Stack) suspendRow(ctx context.Context, id ids.Account, suspended bool) 
 	return err
 }
 
-// SurveyOf reads the access table, which must have the account or keys of it. It needs no list
-// and not the account's row: damage must not keep a key in use. It warns of a damaged row.
-func (s *Stack) SurveyOf(ctx context.Context, account ids.Account) (*auth.Survey, error) {
-	survey, err := s.ReadAccess(ctx)
-	if err != nil {
-		return nil, err
+// FindAccount finds an account that is to be suspended or resumed. It must have a row or keys:
+// damage must not keep a key in use. It warns of a damaged row.
+func (s *Stack) FindAccount(ctx context.Context, id ids.Account, hasKeys bool) (auth.Account, error) {
+	account, err := s.Registry.FindAccount(ctx, id)
+	if hasKeys && errors.Is(err, auth.ErrNoAccount) {
+		return account, nil
 	}
-	row, exists := survey.Accounts[account]
-	if !exists && len(KeysOf(survey, account)) == 0 {
-		return nil, auth.ErrNoAccount
-	}
-	if row.Damage != nil {
+	if account.Damage != nil {
 		s.Warn("the account's row is damaged: `admin restore check` says how. Put it right, then look at `admin account list`")
 	}
-	return survey, nil
+	return account, err
 }
 
-// KeysOf returns the keys of the account. Damaged ones are among them, also one in its list whose
-// row names no account: during a suspension somebody may put their rows right.
-func KeysOf(survey *auth.Survey, account ids.Account) (found []auth.Key) {
-	for _, key := range Sorted(survey.Keys) {
-		if key.Account == account || key.Account == "" && isListed(survey, "account#"+string(account), key) {
-			found = append(found, key)
-		}
-	}
-	return found
-}
-
-// isListed reports whether the list has an entry for a damaged key.
-func isListed(survey *auth.Survey, list string, key auth.Key) bool {
-	return slices.Contains(survey.Unsure, auth.ItemKey{PK: list, SK: "key#" + string(key.Hash)})
-}
-
-// suspendKeys sets or removes the mark on keys of the account until a survey finds none that it
+// suspendKeys sets or removes the mark on keys of the account until its list has none that it
 // has not tried: a key may be made until the account's row is marked, and a row that names no
 // account may be put right. It returns how many it changed, and the first failure.
 func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended bool) (changed int, failed error) {
@@ -94,11 +73,11 @@ func (s *Stack) suspendKeys(ctx context.Context, account ids.Account, suspended 
 		action = "key.suspend"
 	}
 	for ctx.Err() == nil {
-		survey, err := s.ReadAccess(ctx)
+		listed, err := s.Registry.ListKeys(ctx, account)
 		if err != nil {
 			return changed, cmp.Or(failed, err)
 		}
-		keys, _ := Split(KeysOf(survey, account), func(key auth.Key) bool {
+		keys, _ := Split(listed, func(key auth.Key) bool {
 			return key.Suspended != suspended && !tried[string(key.Account)+string(key.Hash)]
 		})
 		if len(keys) == 0 {

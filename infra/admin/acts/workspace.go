@@ -25,17 +25,15 @@ func (s *Stack) FindDeleted(ctx context.Context, account ids.Account, id ids.Wor
 	return found, err
 }
 
-// DeleteWorkspace deletes a workspace and disables the keys that are bound to it.
-//
-// The workspace comes first: from then on no key is bound to it and none of its keys enabled, so
-// the survey that follows finds every key. With the keys first, one that is made in between would
-// stay enabled.
+// DeleteWorkspace deletes a workspace and disables the keys that are bound to it. It names enabled
+// keys that another account has.
 func (s *Stack) DeleteWorkspace(ctx context.Context, account ids.Account, id ids.Workspace) error {
 	return s.DoAll(ctx, "workspace.delete", []any{"account", account, "workspace", id}, func(ctx context.Context) error {
 		err := s.Registry.DeleteWorkspace(ctx, account, id)
 		if err == nil {
-			var others []auth.Key
-			others, err = s.disableKeys(ctx, account, id)
+			var bound []auth.Key
+			bound, err = s.Registry.ListBoundKeys(ctx, id)
+			_, others := Split(bound, func(key auth.Key) bool { return key.Disabled })
 			err = cmp.Or(err, s.nameLeft(others))
 		}
 		return OrRepeat(ctx, err, "the workspace may be deleted, and some of its keys enabled")
@@ -68,10 +66,7 @@ func (s *Stack) PurgeWorkspace(ctx context.Context, clock Clock, account ids.Acc
 }
 
 // EraseWorkspace does in one act what a deletion, a purge and deletions of keys do. It returns
-// what it removed, also with an error.
-//
-// The keys are disabled before anything is removed, because a deletion leaves damaged keys. They
-// are deleted last: until then a repetition finds them by their rows.
+// what it removed, also with an error. It leaves damaged keys, which the deletion has disabled.
 func (s *Stack) EraseWorkspace(ctx context.Context, clock Clock, account ids.Account, id ids.Workspace) (Removed, error) {
 	return s.remove(ctx, "workspace.erase", account, id, func(ctx context.Context, r *Removed) error {
 		if err := s.Registry.DeleteWorkspace(ctx, account, id); err != nil {
@@ -81,11 +76,10 @@ func (s *Stack) EraseWorkspace(ctx context.Context, clock Clock, account ids.Acc
 		if err != nil {
 			return err
 		}
-		_, failed := s.disableKeys(ctx, account, id)
 		err = r.purge(ctx, s, clock, found)
-		keys, failedToo := s.deleteKeys(ctx, account, id)
+		keys, failed := s.deleteKeys(ctx, account, id)
 		r.Keys = keys
-		return cmp.Or(err, failed, failedToo)
+		return cmp.Or(err, failed)
 	})
 }
 
@@ -100,24 +94,9 @@ func (s *Stack) remove(ctx context.Context, action string, account ids.Account, 
 	return *r, err
 }
 
-// disableKeys disables the keys of a deleted workspace that its list lacks, or whose rows name no
-// account: somebody may put those right. It returns the enabled keys of another account.
-func (s *Stack) disableKeys(ctx context.Context, account ids.Account, id ids.Workspace) (others []auth.Key, err error) {
-	bound, err := s.boundKeys(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	_, enabled := Split(bound, func(key auth.Key) bool { return key.Disabled })
-	own, others := Split(enabled, func(key auth.Key) bool { return key.Account == account || key.Account == "" })
-	_, err = s.changeKeys(ctx, "key.disable", own, func(ctx context.Context, key auth.Key) error {
-		return s.Registry.DisableKey(ctx, key.Account, key.Hash)
-	})
-	return others, err
-}
-
 // deleteKeys deletes the keys of a workspace, except damaged ones, and returns how many.
 func (s *Stack) deleteKeys(ctx context.Context, account ids.Account, id ids.Workspace) (int, error) {
-	bound, err := s.boundKeys(ctx, id)
+	bound, err := s.Registry.ListBoundKeys(ctx, id)
 	if err != nil {
 		return 0, err
 	}
@@ -126,21 +105,6 @@ func (s *Stack) deleteKeys(ctx context.Context, account ids.Account, id ids.Work
 		return s.Registry.DeleteKey(ctx, account, key.Hash)
 	})
 	return deleted, cmp.Or(err, s.nameLeft(others))
-}
-
-// boundKeys returns the keys whose rows name the workspace, whether or not its list has them, and
-// the damaged ones in its list whose rows name none.
-func (s *Stack) boundKeys(ctx context.Context, id ids.Workspace) (bound []auth.Key, err error) {
-	survey, err := s.ReadAccess(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range Sorted(survey.Keys) {
-		if key.Workspace == id || key.Workspace == "" && isListed(survey, "workspace#"+string(id), key) {
-			bound = append(bound, key)
-		}
-	}
-	return bound, nil
 }
 
 // RequestsEnd is the time after a workspace's deletion during which a request may still store
