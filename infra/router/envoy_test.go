@@ -10,6 +10,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -20,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/routing"
@@ -44,7 +48,7 @@ func runShipped(t *testing.T, folder string) {
 		}
 	})
 	for _, c := range []check{ // these restart what the others need
-		{"repeats", repeats}, {"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"overhead", overhead}, {"outages", outages},
+		{"repeats", repeats}, {"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"overhead", overhead}, {"brownOut", brownOut}, {"outages", outages},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, a) })
 	}
@@ -93,7 +97,7 @@ func answers(t *testing.T, a *tenant) {
 		for i := range 84 + 2*n {
 			header = append(header, fmt.Sprintf("x-client-%d", i), "v")
 		}
-		g := a.send("POST", chat, a.token, strings.NewReader(bodyFor(model, fmt.Sprint(a.numbers.Add(1)))), header...)
+		g := a.ask(func(number string) string { return bodyFor(model, number) }, header...)
 		if g.status != 200 && (g.status != 431 || !strings.Contains(g.text, "too_many_headers")) {
 			t.Errorf("%d headers: %d %s", len(header)/2, g.status, g.text)
 		}
@@ -130,9 +134,8 @@ func answers(t *testing.T, a *tenant) {
 		{model, []string{"400,encrypted"}, 200, `{"answer":"200"}`, "platform", []received{own, platform}},
 		{model, []string{"400,encrypted", "400,encrypted"}, 409, forms["encrypted"], "platform", []received{own, platform}},
 	} {
-		number := fmt.Sprint(a.numbers.Add(1))
-		g := a.send("POST", chat+"?key=sk-forged&k%65y=sk-forged", a.token, strings.NewReader(bodyFor(c.model, number, c.answers...)), forged...)
-		if g.received = a.providers.take(number); c.text == "" {
+		g := a.call(c.model, c.answers...)
+		if c.text == "" {
 			g.text = "" // Envoy's own words
 		}
 		g.is(t, fmt.Sprint(c.answers), c.status, c.text, c.keys...)
@@ -140,17 +143,15 @@ func answers(t *testing.T, a *tenant) {
 			t.Errorf("%v: served by %q, want %q", c.answers, servedBy, c.servedBy)
 		}
 	}
-	number := fmt.Sprint(a.numbers.Add(1)) // the conversation is at the owner's account
-	g := a.send("POST", chat, a.token, strings.NewReader(strings.Replace(bodyFor(model, number, "429"), "{", `{"previous_response_id":"r",`, 1)))
-	g.received = a.providers.take(number)
+	g := a.ask(func(number string) string { // the conversation is at the owner's account
+		return strings.Replace(bodyFor(model, number, "429"), "{", `{"previous_response_id":"r",`, 1)
+	})
 	if g.is(t, "a follow-up", 429, `{"answer":"429"}`, own); g.header.Get("Retry-After") != "1" {
 		t.Errorf("a follow-up gets %v", g.header)
 	}
 	// A bomb would take memory before anything could count it.
 	for _, coding := range []string{"gzip", "zstd", "br"} {
-		number := fmt.Sprint(a.numbers.Add(1))
-		g := a.send("POST", chat, a.token, bytes.NewReader(zipped([]byte(bodyFor(model, number)))), "Content-Encoding", coding)
-		g.received = a.providers.take(number)
+		g := a.ask(func(number string) string { return string(zipped([]byte(bodyFor(model, number)))) }, "Content-Encoding", coding)
 		g.is(t, coding, 400, envelope(400, howToSend["content_encoding"], "content_encoding"))
 	}
 	a.call(model, "zipped").is(t, "a compressed answer", 200, string(zipped([]byte("answer"))), own)
@@ -483,6 +484,35 @@ func large(t *testing.T, a *tenant) {
 	if t.Logf("%d answers that nobody reads: Envoy %d MB", callers, used); used > envoyMemory(callers, 0)+2*callers {
 		t.Errorf("%d answers that nobody reads: Envoy %d MB", callers, used)
 	}
+}
+
+// brownOut: a DynamoDB that answers late serves 64 callers, each of an account of its own.
+func brownOut(t *testing.T, a *tenant) {
+	if !*isLong {
+		return
+	}
+	engine, err := url.Parse(a.engines.Config.ConfigSources[0].(awsclients.Engines).DynamoDB)
+	kit.Must(t, err)
+	slow := httptest.NewServer(&httputil.ReverseProxy{Transport: a.client.Transport, Rewrite: func(r *httputil.ProxyRequest) {
+		time.Sleep(300*time.Millisecond + rand.N(400*time.Millisecond))
+		r.SetURL(engine)
+		r.Out.Host = r.In.Host // the signature covers it
+	}})
+	defer slow.Close()
+	env := a.authorizer.env
+	defer func() { a.authorizer.env = env; a.authorizer.restart(syscall.SIGTERM) }()
+	a.authorizer.env = append(slices.Clone(env), "AWS_ENDPOINT_URL_DYNAMODB="+slow.URL)
+	a.authorizer.restart(syscall.SIGTERM)
+	callers := make([]*tenant, 64)
+	for i := range callers {
+		callers[i] = a.tenant()
+		callers[i].store(byok.Settings{})
+	}
+	together(len(callers), func(i int) {
+		for range 20 {
+			callers[i].call(model).is(t, "in a brown-out", 200, `{"answer":"200"}`, callers[i].plan(model)[0])
+		}
+	})
 }
 
 // outages: without KMS or an authorizer Envoy says so.
