@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/google/uuid"
 
 	"signalbox.dev/infra/local/template"
+	"signalbox.dev/shared/ids"
 )
 
 const (
@@ -45,7 +45,7 @@ type exchange struct {
 
 // newExchange takes the path and the query unchanged from the request line.
 func newExchange(r *http.Request) *exchange {
-	x := &exchange{Request: r, id: uuid.NewString()}
+	x := &exchange{Request: r, id: ids.New[string]()}
 	x.path, x.query, _ = strings.Cut(r.RequestURI, "?")
 	x.source, _, _ = net.SplitHostPort(r.RemoteAddr)
 	return x

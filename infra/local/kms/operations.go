@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
-	"github.com/google/uuid"
+
+	"signalbox.dev/shared/ids"
 )
 
 // ServeHTTP serves AWS JSON 1.1, like KMS. The largest request that AWS takes is far smaller
 // than the bound here.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	w.Header().Set("X-Amzn-Requestid", uuid.NewString())
+	w.Header().Set("X-Amzn-Requestid", ids.New[string]())
 	answer, err := s.call(r, http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {
 		status := http.StatusBadRequest
@@ -78,7 +79,7 @@ func (s *Service) create(in request) (any, error) {
 	}
 	material := make([]byte, 32)
 	_, _ = rand.Read(material)
-	k := key{ID: uuid.NewString(), State: enabled, Created: time.Now().UTC(), Material: material}
+	k := key{ID: ids.New[string](), State: enabled, Created: time.Now().UTC(), Material: material}
 	return map[string]any{"KeyMetadata": k.metadata()}, s.put(k)
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
+	"signalbox.dev/shared/ids"
 )
 
 // version is the published version of every function. Its alias calls this version.
@@ -26,7 +26,7 @@ func (i *instance) environment(api string) []string {
 		"AWS_LAMBDA_INITIALIZATION_TYPE":  "on-demand",
 		"AWS_LAMBDA_LOG_FORMAT":           "JSON",
 		"AWS_LAMBDA_LOG_GROUP_NAME":       "/aws/lambda/" + f.Name,
-		"AWS_LAMBDA_LOG_STREAM_NAME":      time.Now().UTC().Format("2006/01/02/") + "[" + version + "]" + uuid.NewString(),
+		"AWS_LAMBDA_LOG_STREAM_NAME":      time.Now().UTC().Format("2006/01/02/") + "[" + version + "]" + ids.New[string](),
 		"AWS_LAMBDA_RUNTIME_API":          api,
 		"AWS_REGION":                      i.config.Region,
 		"LAMBDA_RUNTIME_DIR":              folder,

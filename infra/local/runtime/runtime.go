@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"signalbox.dev/shared/ids"
 )
 
 // Lambda's own limits.
@@ -143,7 +143,7 @@ func (l *Lambda) Invoke(ctx context.Context, name string, payload []byte) ([]byt
 	case <-waiting.Done():
 		return nil, context.Cause(waiting)
 	}
-	call := &invocation{id: uuid.NewString(), payload: payload, done: make(chan outcome, 1)}
+	call := &invocation{id: ids.New[string](), payload: payload, done: make(chan outcome, 1)}
 	for {
 		i, err := l.instance(p)
 		if err != nil {
