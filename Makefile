@@ -166,7 +166,7 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 
 .PHONY: lint
 lint: go node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
-	@set -e; for m in . infra/local/cmd/objects infra/test/second-opinion/kms; do \
+	@set -e; for m in . infra/local/cmd/objects; do \
 		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... && go mod tidy -diff ); \
 	done
 	@versions() { sed -nE 's/^\t([^ ]+) (v[^ ]+).*/\1 \2/p' "$$1" | sort; }; join <(versions go.mod) <(versions infra/local/cmd/objects/go.mod) | \

@@ -73,9 +73,6 @@ func (c Config) s3() (engine, error) {
 }
 
 func (c Config) kms() (engine, error) {
-	if name := os.Getenv("SIGNALBOX_KMS"); name != "" {
-		return c.foreign(name)
-	}
 	service, err := kms.Open(filepath.Join(c.Dir, "kms"))
 	return engine{name: "KMS", handler: service}, err
 }
