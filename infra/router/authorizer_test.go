@@ -513,7 +513,7 @@ func TestOutages(t *testing.T) {
 		t.Errorf("an outage caused a panic: %s", log)
 	}
 	const requestID = "0a1b2c3d-0000-4000-8000-000000000000"
-	f.config.Providers["openai"].Prefix = nil
+	f.config.Providers["openai"] = nil
 	f.post("/open", `{"model":"m"}`, append(bearer(f.token), "X-Request-Id", requestID)...).is(t, "a panic", http.StatusServiceUnavailable, "unavailable")
 	if log := f.log.String(); !strings.Contains(log, `"request":"`+requestID+`","stack":"goroutine`) || strings.Contains(log, "sk-") {
 		t.Errorf("logged %s", log)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +49,6 @@ type stack struct {
 // providerConfig is the header for a provider's key, and where the key may be sent.
 type providerConfig struct {
 	Header   string    `yaml:"header"`
-	Prefix   *string   `yaml:"prefix"`
 	KeyFile  string    `yaml:"key_file"`
 	Paths    paths     `yaml:"paths"`
 	Plain    string    `yaml:"plain"`
@@ -119,7 +119,7 @@ func (c *config) check() error {
 			p = new(providerConfig)
 			c.Providers[name] = p
 		}
-		p.complete()
+		p.Header = http.CanonicalHeaderKey(cmp.Or(p.Header, bearerHeader))
 		all.addIf(!headerName.MatchString(p.Header), "providers: %q: header: %q is not a header's name", name, p.Header)
 		p.check(name, &all)
 	}
@@ -145,22 +145,12 @@ func (c *config) readSecrets() error {
 	return errors.Join(all...)
 }
 
+// bearerHeader is the default header for a key. It has "Bearer " before the key, and no other
+// header has anything there.
+const bearerHeader = "Authorization"
+
 // plainRefused is the setting for a provider without a host of its own for all tenants.
 const plainRefused = "refuse"
-
-// complete fills in the defaults.
-func (p *providerConfig) complete() {
-	if p.Header == "" {
-		p.Header = "Authorization"
-	}
-	p.Header = http.CanonicalHeaderKey(p.Header)
-	if p.Prefix == nil {
-		p.Prefix = new("")
-		if p.Header == "Authorization" {
-			p.Prefix = new("Bearer ")
-		}
-	}
-}
 
 func (c *config) readNameKeys() error {
 	text, err := os.ReadFile(c.NameKeysFile)

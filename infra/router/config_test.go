@@ -41,10 +41,6 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: the key %q", name, got)
 		}
 	}
-	c, err = readText(t, strings.Replace(example, "# prefix:", "prefix:", 1))
-	if kit.Must(t, err); *c.Providers["azure"].Prefix != "Token " {
-		t.Errorf("the prefix is %q", *c.Providers["azure"].Prefix)
-	}
 	for change, complaint := range map[string]string{
 		"127.0.0.1:9180=0.0.0.0:9180":                 "loopback",
 		"127.0.0.1:9180=":                             "listen",
@@ -147,7 +143,6 @@ func TestPairsOfSettings(t *testing.T) {
 		"a body before its caller is known fits into the buffer": slices.ContainsFunc(valuesOf(envoy, "end"), func(v any) bool { n, ok := v.(int); return ok && n-1 <= least("per_connection_buffer_limit_bytes")/4 }),
 		"the defaults are the example's":                         short.MaxBodyBytes == c.MaxBodyBytes && short.PlanAge == c.PlanAge && short.MaxConnections == c.MaxConnections,
 		"a plan lives for six attempts":                          int(c.PlanAge.Seconds()) >= 6*greatest("per_try_timeout"),
-		"an Envoy leaves the authorizer 16 connections":          slices.Min(breakers)+16 <= c.MaxConnections,
 		"a stream may be silent for as long as an attempt":       least("stream_idle_timeout") > greatest("per_try_timeout"),
 		"the authorizer answers before Envoy gives it up":        decided < greatest("max_interval") && decided < greatest("timeout"),
 		"Envoy keeps connections longer than an ALB":             slices.Min(numbers(valuesOf(envoy, "listeners"), "idle_timeout")) > 60,

@@ -84,7 +84,11 @@ func sendKey(w http.ResponseWriter, r *http.Request, provider *providerConfig, t
 			w.Header().Set(name, value)
 		}
 	}
-	w.Header().Set(provider.Header, *provider.Prefix+placeholder)
+	prefix := ""
+	if provider.Header == bearerHeader {
+		prefix = "Bearer "
+	}
+	w.Header().Set(provider.Header, prefix+placeholder)
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(http.StatusOK)
 	if err := http.NewResponseController(w).Flush(); err != nil || c.secret != nil {

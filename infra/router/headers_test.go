@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -41,8 +40,8 @@ func headers(t *testing.T, a *tenant) {
 	for _, name := range slices.Concat(toProvider, fromClient) {
 		pairs = append(pairs, name, "a-value")
 	}
-	number := fmt.Sprint(a.numbers.Add(1))
-	a.send("POST", chat, a.token, strings.NewReader(bodyFor(model, number)), pairs...)
+	var number string
+	a.ask(func(n string) string { number = n; return bodyFor(model, n) }, pairs...)
 	arrived := a.providers.headersOf(number)
 	for _, name := range toProvider {
 		if arrived.Get(name) != "a-value" && name != "x-request-id" { // Envoy makes one of its own
