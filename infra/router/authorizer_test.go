@@ -255,7 +255,7 @@ func TestEachAttemptGetsItsKey(t *testing.T) {
 	f.open(plan, 4).isKey(t, "Authorization", "Bearer sk-last", "openai", last.ID, "own")
 	f.open(plan, 5).is(t, "after the last step", http.StatusForbidden, "unknown_attempt")
 	f.post("/open/v1/chat", `{"model":"m"}`, bearer(f.token)...).isKey(t, "Authorization", "Bearer sk-first", "openai", first.ID, "own")
-	// As Agent Router asks: without a plan, and for the bare key in a header of its own.
+	// Without a plan, and for the bare key in a header of its own.
 	other := f.store("sk-other", byok.Settings{Provider: "groq"})
 	f.post("/open/v1/chat/completions", `{"model":"o"}`, bearer(f.token)...).isKey(t, "X-Aigw-Api-Key", "sk-other", "groq", other.ID, "own")
 
