@@ -3,6 +3,7 @@
 // Content-Security-Policy, or keeps a key.
 import { strict as assert } from "node:assert";
 import { readFileSync } from "node:fs";
+import axe from "axe-core";
 import { chromium } from "playwright-core";
 
 const [executablePath, url, description] = process.argv.slice(2);
@@ -49,6 +50,17 @@ assert.equal(await id(), made, "the same form stored a second credential");
 await post.locator(".opblock-section-request-body .examples-select-element").selectOption("everything");
 assert.equal(await execute("createByokKey"), "201", "the example with every member");
 assert.notEqual(await id(), made, "another body had the same Idempotency-Key");
+
+// Now every operation is open, with its answer.
+await page.evaluate(axe.source);
+for (const colorScheme of ["light", "dark"]) {
+  await page.emulateMedia({ colorScheme });
+  await page.locator(colorScheme === "dark" ? "html.dark-mode" : "html:not(.dark-mode)").waitFor();
+  await page.evaluate(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished)));
+  const found = await page.evaluate(() => axe.run({ runOnly: ["color-contrast", "select-name"] }));
+  const faults = found.violations.flatMap(({ nodes }) => nodes).filter(({ target, any }) => any[0].id === "color-contrast" || target[0] === "#servers");
+  assert.deepEqual(faults.map(({ target, any }) => `${colorScheme}: ${target} ${any[0].message}`), []);
+}
 
 const read = block("getSyncJob"), job = read.locator("input[placeholder=id]");
 const good = await job.inputValue();

@@ -106,6 +106,7 @@ function offerKeys(ui, facts) {
     textContent: "The forms below are filled in: open an operation and press Execute. A reload offers a file that is still there.",
   }));
   document.querySelector(".scheme-container").prepend(choice);
+  document.getElementById("servers").ariaLabel = "Server";
   choose(keys[0][1]);
 }
 
