@@ -86,6 +86,7 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 		call      int
 		want      string
 	}{
+		{"account disable ACCOUNT", "UpdateItem", 1, "2 keys changed, others not. Repeat the command"}, // of the account's row
 		{"account disable ACCOUNT", "UpdateItem", 2, "1 key changed, others not. Repeat the command"},
 		{"workspace delete WORKSPACE", "UpdateItem", 1, "some of its keys enabled. Repeat the command"},
 		{"workspace erase WORKSPACE", "DeleteObjects", 1, "1 credential, 0 versions of files, 0 uploads in parts and 2 keys. Repeat the command"},
