@@ -169,6 +169,19 @@ func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	}
 }
 
+// A segment that cannot be read stops no other, and the command says what to do.
+func TestADeniedSegmentStopsNoOther(t *testing.T) {
+	t.Parallel()
+	const all = 40
+	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], all)
+	m.deploy()
+	m.broken().Inject(faults.Rule{Operation: "Scan", Call: 9, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")}) // eight have counted
+	view, got := m.rewrap(exit.Uncertain)
+	if view.Rewrapped < all/2 || m.opened()[m.next] != view.Rewrapped || !strings.Contains(got.stderr, "AccessDenied") || !strings.Contains(got.stderr, "rewrapped. Repeat the command") {
+		t.Errorf("%+v: %s", view, got.stderr)
+	}
+}
+
 // Rows that were sealed under a foreign key are not moved. Even many of them do not stop
 // the moves of the others.
 func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {

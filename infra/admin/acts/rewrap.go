@@ -112,7 +112,7 @@ func (r *Rewrap) moveAll(ctx context.Context, found map[string]int) error {
 	if err == nil && len(r.result.Failed) > 0 {
 		err = errNotAllMoved
 	}
-	return err
+	return OrRepeat(ctx, err, Count(r.result.Rewrapped, "credential")+" rewrapped")
 }
 
 func (r *Rewrap) move(ctx context.Context, w byok.WrappedKey) error {
@@ -137,9 +137,10 @@ func (r *Rewrap) reportProgress() {
 	}
 }
 
-// walk visits every credential, with concurrent segments, until a visit fails.
+// walk visits every credential, with concurrent segments. A segment ends at its first failure, and
+// stops no other in the middle of a write.
 func (r *Rewrap) walk(ctx context.Context, visit func(context.Context, byok.WrappedKey) error) error {
-	all, ctx := errgroup.WithContext(ctx)
+	var all errgroup.Group
 	for segment := range int32(segments) {
 		all.Go(func() error {
 			for page, err := range r.wrapped.Pages(ctx, segment, segments) {
