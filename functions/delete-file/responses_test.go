@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,7 +97,10 @@ func TestRates(t *testing.T) {
 		for range 3 {
 			ask("404", e)
 		}
-		ask("429", e)
+		h := ask("429", e).Header
+		if got := fmt.Sprint(h["Retry-After"], " ", h["X-RateLimit-Reset"], " ", h["RateLimit-Policy"], h["RateLimit"]); got != `9 26 "delete-file";q=3;w=26"delete-file";r=0;t=26` {
+			env.TB().Errorf("a second is rounded down: %s", got)
+		}
 		const interval = 8571428572 // nanoseconds, rounded up
 		time.Sleep(time.Until(began.Add(interval - 1)))
 		ask("429", e)

@@ -131,6 +131,7 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 	case "DeleteObjects":
 		all = append(all,
 			&Fault{Name: "versions refused for 2 s", Recovers: true, Unconfirmed: true, lastsTwoSeconds: true, do: faults.RefuseVersions("SlowDown")},
+			&Fault{Name: "versions fail for 2 s", Recovers: true, Unconfirmed: true, lastsTwoSeconds: true, do: faults.RefuseVersions("InternalError")},
 			&Fault{Name: "versions refused", Recovers: true, Unconfirmed: true, main: true, do: faults.RefuseVersions("InternalError")},
 			&Fault{Name: "versions denied", Recovers: true, Unconfirmed: true, do: faults.RefuseVersions("AccessDenied")},
 			&Fault{Name: "200 that names no version", Recovers: true, Unconfirmed: true, do: faults.Pretend(http.StatusOK, "<DeleteResult/>")})
