@@ -171,3 +171,30 @@ func TestALostReaderIsNotReported(t *testing.T) {
 		}
 	}
 }
+
+// A prefix that two keys or two credentials have names neither.
+func TestAPrefixOfTwo(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t)
+	key, credential := d.key("one", ""), string(d.seal(d.workspace, "one"))
+	for table, names := range map[string][2]string{
+		d.engines.Tables.Access: {key, key[:60] + "0000"}, d.engines.Tables.Credentials: {credential, credential[:24] + "000000000000"},
+	} {
+		rows := d.table(table)
+		for _, row := range rows.All(t) {
+			pk, sk, id := kit.TextOf(row, "pk"), kit.TextOf(row, "sk"), kit.TextOf(row, "id")
+			if strings.Contains(pk+sk, names[0]) {
+				row["pk"], row["sk"] = kit.Text(strings.ReplaceAll(pk, names[0], names[1])), kit.Text(strings.ReplaceAll(sk, names[0], names[1]))
+				if id != "" {
+					row["id"] = kit.Text(names[1])
+				}
+				rows.Put(t, row)
+			}
+		}
+	}
+	for _, in := range []string{"", " --account " + string(d.account)} {
+		d.want(exit.Usage, strings.Fields("key disable "+key[:8]+in)...)
+		d.want(exit.Usage, strings.Fields("credential disable "+credential[:8]+in)...)
+		d.must(strings.Fields("key disable " + key + in)...)
+	}
+}

@@ -207,14 +207,14 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 			t.Errorf("%s: shown\n%s%s", id, shown.stdout, shown.stderr)
 		}
 	}
-	// It keeps to the rate, of which a tenth passes at once, and reports its progress.
+	// It keeps to the rate with each page and each move, and reports its progress.
 	began := time.Now()
 	now := began
 	m.change = func(a *app) {
 		a.now = func() time.Time { now = now.Add(acts.ProgressEvery); return now }
 	}
-	view, got := m.rewrap(exit.Done, "--from", m.own, "--from", foreign, "--rate", "50")
-	if view.Rewrapped != len(planted) || m.opened()[m.next] != 5+len(planted) || time.Since(began) < 100*time.Millisecond || !strings.Contains(got.stderr, `"note":"7 of 12"`) {
+	view, got := m.rewrap(exit.Done, "--from", m.own, "--from", foreign, "--rate", "10")
+	if view.Rewrapped != len(planted) || m.opened()[m.next] != 5+len(planted) || time.Since(began) < 2100*time.Millisecond || !strings.Contains(got.stderr, `"note":"7 of 12"`) {
 		t.Errorf("with the key named: %+v, in %s; stderr %s", view, time.Since(began), got.stderr)
 	}
 	if audits := got.audits(); len(audits) != 2 || audits[0]["outcome"] != "begun" || audits[1]["to"] != m.next || audits[1]["rewrapped"] != float64(len(planted)) {
