@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -38,15 +37,11 @@ type Config struct {
 	// Root is the repository's folder: the engines are installed and built there. Empty means
 	// the working directory.
 	Root string
-	// Log gets a line for each engine that ended and was started again. Nil means no
-	// log.
-	Log *slog.Logger
 }
 
 // Engines are running engines.
 type Engines struct {
 	awsclients.Engines
-	log  *slog.Logger
 	done chan error
 	// life ends with Close. Every process and every server then ends too.
 	life context.Context
@@ -64,7 +59,7 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	if err := cmp.Or(noDB, noObjects, noKeys); err != nil {
 		return nil, err
 	}
-	e := newEngines(c.Log)
+	e := newEngines()
 	group, starting := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { e.DynamoDB, err = e.start(starting, db); return err })
 	group.Go(func() (err error) { e.S3, err = e.start(starting, objects); return err })
@@ -76,10 +71,9 @@ func Start(ctx context.Context, c Config) (*Engines, error) {
 	return e, nil
 }
 
-func newEngines(log *slog.Logger) *Engines {
+func newEngines() *Engines {
 	e := &Engines{
 		Engines: awsclients.Engines{Region: kms.Region, AccessKeyID: accessKeyID, SecretAccessKey: secretAccessKey},
-		log:     cmp.Or(log, slog.New(slog.DiscardHandler)),
 		done:    make(chan error, 5), // three engines, and the two that this process serves
 	}
 	e.life, e.end = context.WithCancel(context.Background())
@@ -102,7 +96,7 @@ func (e *Engines) serve(name string, handler http.Handler) (string, error) {
 	return "http://" + listener.Addr().String(), nil
 }
 
-// Done sends an error if an ended engine cannot be started again.
+// Done sends an error if an engine has ended.
 func (e *Engines) Done() <-chan error { return e.done }
 
 // Close asks every engine to end, kills those that do not, and waits until all have ended.

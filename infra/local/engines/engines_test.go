@@ -56,7 +56,7 @@ func TestTheEngineFinishesARequest(t *testing.T) {
 
 // An engine that ends at each start is an error, and Close then has nothing to wait for.
 func TestAnEngineThatNeverStartsIsAnError(t *testing.T) {
-	e := newEngines(nil)
+	e := newEngines()
 	at, err := e.start(t.Context(), engine{name: "engine", dir: t.TempDir(), command: func(ctx context.Context, _ string) *exec.Cmd {
 		return exec.CommandContext(ctx, "false")
 	}})

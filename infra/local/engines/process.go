@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,14 +29,14 @@ const (
 	answerTime = 2 * time.Minute
 )
 
-// errEnded means that an engine ended before it answered.
+// errEnded means that an engine ended by itself.
 var errEnded = errors.New("it ended")
 
 // process is an engine that runs as a process.
 type process struct {
 	engine
 	port string
-	// ended gets the reason of its end.
+	// ended gets the reason of its end, with errEnded.
 	ended chan error
 }
 
@@ -55,7 +56,8 @@ func (e *Engines) start(ctx context.Context, p engine) (string, error) {
 	return at, err
 }
 
-// run starts a process on a free port. Until Close it is started again if it ends.
+// run starts a process on a free port, and on another one if it ends before it answers:
+// another program may have been faster.
 func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the folder of %s: %w", p.name, err)
@@ -63,54 +65,35 @@ func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 	if err := os.WriteFile(p.log(), nil, 0o600); err != nil {
 		return "", fmt.Errorf("emptying the log of %s: %w", p.name, err)
 	}
-	running, err := e.insist(ctx, p, "")
-	if err != nil {
-		return "", err
-	}
-	e.running.Go(func() { e.keep(running) })
-	return running.url(), nil
-}
-
-// keep starts an engine that ended unexpectedly, for instance by a kill -9, again on the
-// same port. Acknowledged changes are on disk, and clients that retry for long enough
-// notice nothing. A kill during the start is allowed too.
-func (e *Engines) keep(p process) {
-	for {
-		err := <-p.ended
-		if e.life.Err() != nil {
-			return
-		}
-		e.log.Warn("an engine ended; it is started again", "engine", p.name, "error", err, "engine_log", p.log())
-		if p, err = e.insist(e.life, p.engine, p.port); err != nil {
-			if e.life.Err() == nil {
-				e.done <- fmt.Errorf("starting %s again: %w", p.name, err)
-			}
-			return
-		}
-	}
-}
-
-// insist launches the engine, and again if it ends before it answers. An empty port means
-// any, each time another one: another program may have been faster.
-func (e *Engines) insist(ctx context.Context, p engine, port string) (running process, err error) {
+	var failed error
 	for range starts {
-		at := port
-		if at == "" {
-			if at, err = freePort(); err != nil {
-				break
-			}
+		port, err := freePort()
+		if err != nil {
+			return "", err
 		}
-		running, err = e.launch(ctx, process{p, at, make(chan error, 1)})
-		if !errors.Is(err, errEnded) {
+		running := process{p, port, make(chan error, 1)}
+		failed = e.launch(ctx, running)
+		if failed == nil {
+			e.running.Go(func() { e.watch(running) })
+			return running.url(), nil
+		}
+		if !errors.Is(failed, errEnded) {
 			break
 		}
 	}
-	return running, err
+	return "", failed
+}
+
+// watch reports the end of a process, unless Close ended it.
+func (e *Engines) watch(p process) {
+	if err := <-p.ended; e.life.Err() == nil {
+		e.done <- fmt.Errorf("%s, whose log is %s: %w", p.name, p.log(), err)
+	}
 }
 
 // freePort finds a port on which no program listens, for a server that cannot be given a
 // socket. The port lies below those that systems choose by themselves (from 32768 on Linux,
-// from 49152 elsewhere), so no connection takes it while the server is started again.
+// from 49152 elsewhere), so no connection takes it before the server listens.
 // Another process may find the same port at the same time, which is unlikely.
 func freePort() (string, error) {
 	var failed error
@@ -126,11 +109,11 @@ func freePort() (string, error) {
 }
 
 // launch runs the process, and returns when it answers. Its output is appended to its log:
-// the previous process may have written there why it ended.
-func (e *Engines) launch(ctx context.Context, p process) (process, error) {
+// the attempt before may have written there why it ended.
+func (e *Engines) launch(ctx context.Context, p process) error {
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return p, fmt.Errorf("opening the log of %s: %w", p.name, err)
+		return fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
 	life, stop := context.WithCancel(e.life)
 	cmd := p.command(life, p.port)
@@ -138,15 +121,15 @@ func (e *Engines) launch(ctx context.Context, p process) (process, error) {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
 	e.running.Go(func() {
-		p.ended <- child.Run(cmd)
+		p.ended <- fmt.Errorf("%w: %w", errEnded, cmp.Or(child.Run(cmd), errors.New("exit status 0")))
 		stop()
 		_ = log.Close()
 	})
 	if err := p.answers(ctx); err != nil {
 		stop()
-		return p, fmt.Errorf("%s does not answer (see %s): %w", p.name, log.Name(), err)
+		return fmt.Errorf("%s does not answer (see %s): %w", p.name, log.Name(), err)
 	}
-	return p, nil
+	return nil
 }
 
 // answers waits until the process answers or ends, or until ctx ends. If another program
@@ -166,11 +149,8 @@ func (p process) answers(ctx context.Context) error {
 			return answer.Body.Close()
 		}
 		select {
-		case reason := <-p.ended:
-			if reason == nil {
-				return errEnded
-			}
-			return fmt.Errorf("%w: %w", errEnded, reason)
+		case err := <-p.ended:
+			return err
 		case <-ctx.Done():
 			return err
 		case <-time.After(pollEvery):

@@ -116,16 +116,6 @@ func wantServing(t *testing.T, e *Server) int {
 	return len(requests)
 }
 
-// wantSoon repeats a request while it gets a 500, and wants a 200.
-func wantSoon(t *testing.T, r client.Request) {
-	t.Helper()
-	got := r.Do(t)
-	for end := time.Now().Add(startTime); got.Status == http.StatusInternalServerError && time.Now().Before(end); {
-		got = r.Do(t)
-	}
-	got.Is(t, http.StatusOK)
-}
-
 func TestServer(t *testing.T) {
 	var terminal strings.Builder
 	o := options(t)
@@ -333,23 +323,23 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A killed engine is started again. Until then requests may get a 500; repeated, they
-// succeed, and nothing is lost.
-func TestKilledEngines(t *testing.T) {
+// A killed engine ends the local server. The next start serves what is stored.
+func TestAKilledEngine(t *testing.T) {
 	o := options(t)
-	o.Parameters = map[string]string{"DeleteBurst": "10000"} // a request that gets a 500 counts
 	e := start(t, o)
-	for i := range 2 {
-		for _, pid := range childtest.Of(t, os.Getpid()) {
-			if strings.HasSuffix(childtest.Program(pid), "/bootstrap") {
-				continue
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				t.Fatal(err)
-			}
+	for _, pid := range childtest.Of(t, os.Getpid()) {
+		if !strings.HasSuffix(childtest.Program(pid), "/bootstrap") {
+			kit.Must(t, syscall.Kill(pid, syscall.SIGKILL))
+			break
 		}
-		wantSoon(t, getJob(e, syncjobs.Succeeded))
-		wantSoon(t, deleteFile(e, i))
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	defer cancel()
+	if err := e.Wait(ctx); !strings.Contains(fmt.Sprint(err), "an engine stopped: ") || !strings.Contains(fmt.Sprint(err), "killed") {
+		t.Errorf("the local server ended with: %v", err)
+	}
+	stop(t, e)
+	e = start(t, o)
+	wantServing(t, e)
 	stop(t, e)
 }

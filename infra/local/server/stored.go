@@ -24,7 +24,7 @@ func (s *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 	}
 	dir := s.options.State
 	var err error
-	if s.engines, err = engines.Start(ctx, engines.Config{Dir: filepath.Join(dir, "engines"), Root: s.options.Root, Log: s.journal.log}); err != nil {
+	if s.engines, err = engines.Start(ctx, engines.Config{Dir: filepath.Join(dir, "engines"), Root: s.options.Root}); err != nil {
 		return nil, fmt.Errorf("starting the engines: %w", err)
 	}
 	s.atEnd(func() error { s.engines.Close(); return nil })

@@ -42,7 +42,7 @@ func run(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(dir))
 }
 
-// serve runs the engines in the folder until the context ends, or until an engine stays down.
+// serve runs the engines in the folder until the context ends, or until an engine ends.
 func serve(ctx context.Context, dir string) error {
 	// This is long enough for a Python program on a loaded machine.
 	starting, cancel := context.WithTimeout(ctx, 150*time.Second)
