@@ -43,26 +43,38 @@ func (c Config) dynamoDB() (engine, error) {
 		return c.foreign(name)
 	}
 	chosen, err := c.extendDB()
-	dir := filepath.Join(c.Dir, dynoxide)
-	_, notUsed := os.Stat(dir)
-	_, notExtendDBs := os.Stat(filepath.Join(c.Dir, extendDB))
-	_, isMissing := errors.AsType[ConfigError](err)
-	if notExtendDBs == nil || !isMissing && notUsed != nil {
+	if c.holds(extendDB) {
 		return chosen, err
 	}
-	program, notFound := exec.LookPath(dynoxide)
-	switch {
-	case notFound == nil:
-	case notUsed == nil:
-		return engine{}, ConfigError{fmt.Errorf("the tables in %s are Dynoxide's: %w", c.Dir, notFound)}
-	default:
-		return engine{}, err
+	if c.holds(dynoxide) {
+		if chosen, err = c.dynoxide(); err != nil {
+			err = ConfigError{fmt.Errorf("the tables in %s are Dynoxide's: %w", c.Dir, err)}
+		}
+		return chosen, err
 	}
+	if _, isMissing := errors.AsType[ConfigError](err); isMissing {
+		if other, noOther := c.dynoxide(); noOther == nil {
+			return other, nil
+		}
+	}
+	return chosen, err
+}
+
+// holds reports whether the state is the engine's.
+func (c Config) holds(name string) bool {
+	_, err := os.Stat(filepath.Join(c.Dir, name))
+	return err == nil
+}
+
+// dynoxide returns the user's own program of that name.
+func (c Config) dynoxide() (engine, error) {
+	program, err := exec.LookPath(dynoxide)
+	dir := filepath.Join(c.Dir, dynoxide)
 	return engine{name: dynoxide, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, program, "--host", host, "--port", port, "--db-path", filepath.Join(dir, "dynoxide.sqlite")) //nolint:gosec // the user's own program
 		cmd.Env = []string{}
 		return cmd
-	}}, nil
+	}}, err
 }
 
 func (c Config) s3() (engine, error) {
