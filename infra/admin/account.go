@@ -70,7 +70,7 @@ func (c accountDisable) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	effect := fmt.Sprintf("suspends %s: all requests with its %s are refused, until `admin account enable`", named("account", account.Name, string(c.ID)), acts.Count(keys, "key"))
-	if err := c.confirm(ctx, s, effect, account.Name, string(c.ID), string(c.ID[:8])); err != nil {
+	if err := c.confirm(ctx, s, effect, account.Name, string(c.ID)); err != nil {
 		return err
 	}
 	changed, err := s.Suspend(ctx, c.ID)

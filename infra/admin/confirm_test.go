@@ -18,16 +18,16 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Only a whole name confirms, in any spelling. A damaged row has no name, and an empty line does not
-// confirm it. An interruption ends the wait. testdata/confirm.txt tries each command that asks.
+// Only a whole name confirms, in any spelling, or 8 characters of the id or more. A damaged row has no
+// name, and an empty line does not confirm it. An interruption ends the wait. testdata/confirm.txt tries each command that asks.
 func TestOnlyANameConfirms(t *testing.T) {
 	t.Parallel()
 	confirm := func(ctx context.Context, stdin io.Reader) error {
 		s := &session{app: &app{interactive: true, stdin: stdin, stderr: io.Discard}}
-		return confirmation{}.confirm(ctx, s, "removes it", "a name", "", "id")
+		return confirmation{}.confirm(ctx, s, "removes it", "a name", "5ad6c81e-id")
 	}
 	for typed, confirms := range map[string]bool{
-		"a name\n": true, "id\n": true, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
+		"a name\n": true, "5ad6c81e-id\n": true, "5AD6C81E\n": true, "5ad6c81\n": false, "5ad6c81e-if\n": false, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
 		"A  NAME\n": true, "\uff41\u00a0name\n": true, "a name0\n": false, "\na name\n": false,
 	} {
 		err := confirm(t.Context(), strings.NewReader(typed))

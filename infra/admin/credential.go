@@ -19,8 +19,8 @@ type credentialCommands struct {
 	List      credentialList      `cmd:"" reads:"" help:"List the credentials of a workspace, by label: keys are never shown. A key of an unusual form is marked (odd), (document) or (no header) and an API key of this service (signalbox key)."`
 	Find      credentialFind      `cmd:"" reads:"" anywhere:"" help:"Find credentials in all workspaces by label, last characters, provider, name, id or allowed API key, or by a leaked key."`
 	Show      credentialShow      `cmd:"" reads:"" anywhere:"" help:"Show a credential with its flags and allow-lists, wherever it is."`
-	Disable   credentialDisable   `cmd:"" anywhere:"" help:"Disable a credential, wherever it is: routers skip it from the next request on."`
-	Enable    credentialEnable    `cmd:"" anywhere:"" help:"Enable a disabled credential, wherever it is."`
+	Disable   credentialDisable   `cmd:"" anywhere:"" help:"Disable credentials, wherever they are: routers skip them from the next request on."`
+	Enable    credentialEnable    `cmd:"" anywhere:"" help:"Enable disabled credentials, wherever they are."`
 	Delete    credentialDelete    `cmd:"" anywhere:"" help:"Delete a credential and its sealed key, wherever it is. This cannot be undone."`
 	Plan      credentialPlan      `cmd:"" reads:"" help:"Show which credentials and shared endpoints a router would try for a request, in which order, and why it would skip the others."`
 	Supersede credentialSupersede `cmd:"" anywhere:"" help:"Rotate a provider's key without a gap: the new credential gets the old one's sort_order, and the old one is disabled."`
@@ -31,10 +31,10 @@ type credentialList struct{ scope }
 
 type (
 	credentialDisable struct {
-		oneCredential
+		manyCredentials
 		Yes bool `help:"Do not ask for a confirmation if this lets requests use a shared endpoint. Without a terminal it never asks."`
 	}
-	credentialEnable struct{ oneCredential }
+	credentialEnable struct{ manyCredentials }
 	credentialDelete struct {
 		oneCredential
 		confirmation
@@ -136,30 +136,36 @@ func (c credentialList) Run(ctx context.Context, s *session) error {
 	return showCredentials(s, found, "id", "name", "provider", "label", "state", "order", "age", "flags", "only for")
 }
 
-// Run disables a credential. That can be undone, so it asks only on a terminal, and only
-// if requests may then spend the platform's credit.
+// Run disables credentials. That can be undone, so it asks only on a terminal, and only if
+// requests may then spend the platform's credit.
 func (c credentialDisable) Run(ctx context.Context, s *session) error {
-	found, err := c.findForChange(ctx, s)
-	if err == nil {
-		reopens, warning := s.reopening(ctx, found)
-		s.Warn(warning)
-		if reopens && s.interactive {
-			if err := (confirmation{c.Yes}).confirm(ctx, s, "disables "+named("credential", found.Name, string(found.ID)), found.Name, string(found.ID)); err != nil {
-				return err
+	return changeEach(ctx, s, "credential", "disabled", c.IDs, func(ctx context.Context, id arguments.CredentialPrefix) error {
+		one := oneCredential{c.search, id}
+		found, err := one.findForChange(ctx, s)
+		if err == nil {
+			reopens, warning := s.reopening(ctx, found)
+			s.Warn(warning)
+			if reopens && s.interactive {
+				if err := (confirmation{c.Yes}).confirm(ctx, s, "disables "+named("credential", found.Name, string(found.ID)), found.Name, string(found.ID)); err != nil {
+					return err
+				}
 			}
+			err = s.Credentials.Disable(ctx, found.Workspace, found.ID)
 		}
-		err = s.Credentials.Disable(ctx, found.Workspace, found.ID)
-	}
-	return c.report(ctx, s, step{action: "credential.disable", state: "disabled", needless: found.Disabled}, found, err)
+		return one.report(ctx, s, step{action: "credential.disable", state: "disabled", needless: found.Disabled}, found, err)
+	})
 }
 
 func (c credentialEnable) Run(ctx context.Context, s *session) error {
-	found, err := c.findForChange(ctx, s)
-	if err == nil {
-		err = s.Credentials.Enable(ctx, found.Workspace, found.ID)
-	}
-	isRead := found.CreatedAt.Unix() > 0 // a damaged one has no time
-	return c.report(ctx, s, step{action: "credential.enable", state: "active", needless: isRead && !found.Disabled}, found, err)
+	return changeEach(ctx, s, "credential", "enabled", c.IDs, func(ctx context.Context, id arguments.CredentialPrefix) error {
+		one := oneCredential{c.search, id}
+		found, err := one.findForChange(ctx, s)
+		if err == nil {
+			err = s.Credentials.Enable(ctx, found.Workspace, found.ID)
+		}
+		isRead := found.CreatedAt.Unix() > 0 // a damaged one has no time
+		return one.report(ctx, s, step{action: "credential.enable", state: "active", needless: isRead && !found.Disabled}, found, err)
+	})
 }
 
 func (c credentialDelete) Run(ctx context.Context, s *session) error {

@@ -26,6 +26,11 @@ type oneCredential struct {
 	ID arguments.CredentialPrefix `arg:"" name:"credential" help:"The credential's id, or a prefix of it that no other has (8 characters or more)."`
 }
 
+type manyCredentials struct {
+	search
+	IDs []arguments.CredentialPrefix `arg:"" name:"credential" help:"The credentials' ids, or prefixes that no other has (8 characters or more)."`
+}
+
 // findForChange also accepts a whole id that it did not find, if the workspace of --workspace
 // has a damaged row: that must not prevent a revocation. The change itself returns
 // ErrNotFound if there is no such credential.

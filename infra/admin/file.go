@@ -110,7 +110,7 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 	workspace, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err == nil {
 		effect := fmt.Sprintf("removes every version of %s of workspace %s for good", c.ID, workspace.ID)
-		if err := c.confirm(ctx, s, effect, string(c.ID)); err != nil {
+		if err := c.confirm(ctx, s, effect, string(c.ID), ""); err != nil {
 			return err
 		}
 		receipt, err = s.fileStore.Delete(ctx, workspace.ID, c.ID)

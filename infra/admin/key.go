@@ -23,7 +23,7 @@ type keyCommands struct {
 	Find    keyFind    `cmd:"" reads:"" anywhere:"" help:"Find API keys in all accounts by hash or name, or by a leaked key."`
 	Show    keyShow    `cmd:"" reads:"" anywhere:"" help:"Show a key with its whole hash and its times, wherever it is."`
 	Disable keyDisable `cmd:"" anywhere:"" help:"Disable keys, wherever they are: they are refused from the next request on."`
-	Enable  keyEnable  `cmd:"" anywhere:"" help:"Enable a disabled key, wherever it is."`
+	Enable  keyEnable  `cmd:"" anywhere:"" help:"Enable disabled keys, wherever they are."`
 	Replace keyReplace `cmd:"" anywhere:"" help:"Rotate a key: add the new one to every allow-list of credentials that has the old one. Repeat it if it was interrupted."`
 	Delete  keyDelete  `cmd:"" anywhere:"" help:"Delete a key, wherever it is, and take it out of allow-lists that have another. This cannot be undone."`
 }
@@ -80,14 +80,16 @@ type oneKey struct {
 	Hash arguments.HashPrefix `arg:"" help:"The key's hash, or a prefix of it that no other key has (8 digits or more)."`
 }
 
+type manyKeys struct {
+	keySearch
+	Hashes []arguments.HashPrefix `arg:"" name:"hash" help:"The hashes of the keys, or prefixes that no other key has (8 digits or more)."`
+}
+
 type (
-	keyDisable struct {
-		keySearch
-		Hashes []arguments.HashPrefix `arg:"" name:"hash" help:"The hashes of the keys, or prefixes that no other key has (8 digits or more)."`
-	}
-	keyEnable struct{ oneKey }
-	keyShow   struct{ oneKey }
-	keyDelete struct {
+	keyDisable struct{ manyKeys }
+	keyEnable  struct{ manyKeys }
+	keyShow    struct{ oneKey }
+	keyDelete  struct {
 		oneKey
 		confirmation
 	}
@@ -102,9 +104,8 @@ type (
 // the keys, because nothing must delay a revocation.
 func (c keyDisable) Run(ctx context.Context, s *session) error {
 	var refused []auth.Key
-	var failed error
-	for _, hash := range c.Hashes {
-		one, ctx := oneKey{c.keySearch, hash}, acts.Watched(ctx)
+	err := changeEach(ctx, s, "key", "disabled", c.Hashes, func(ctx context.Context, hash arguments.HashPrefix) error {
+		one := oneKey{c.keySearch, hash}
 		key, err := one.find(ctx, s)
 		if err == nil {
 			err = s.Registry.DisableKey(ctx, key.Account, key.Hash)
@@ -112,23 +113,13 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 		err = one.report(ctx, s, step{action: "key.disable", state: "disabled", needless: key.Disabled}, key, err)
 		if err == nil {
 			refused = append(refused, key)
-			continue
 		}
-		failed = cmp.Or(failed, err)
-		if len(c.Hashes) > 1 {
-			s.Warn(fmt.Sprintf("key %.8s is not disabled: %s", hash, acts.Sentence(err, false)))
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
+		return err
+	})
 	for _, key := range refused {
 		s.Warn(s.allowing(ctx, key))
 	}
-	if failed != nil && len(c.Hashes) > 1 {
-		return acts.Findings(fmt.Sprintf("%d of %s disabled: see the warnings", len(refused), acts.Count(len(c.Hashes), "key")))
-	}
-	return failed
+	return err
 }
 
 func (c keyShow) Run(ctx context.Context, s *session) error {
@@ -140,16 +131,19 @@ func (c keyShow) Run(ctx context.Context, s *session) error {
 }
 
 func (c keyEnable) Run(ctx context.Context, s *session) error {
-	key, err := c.find(ctx, s)
-	if err == nil {
-		err = s.Registry.EnableKey(ctx, key.Account, key.Hash)
-	}
-	state := "active"
-	if key.Suspended {
-		state = "suspended"
-		s.Warn("the key stays refused while its account is suspended: `admin account enable` ends that")
-	}
-	return c.report(ctx, s, step{action: "key.enable", state: state, needless: !key.Disabled}, key, err)
+	return changeEach(ctx, s, "key", "enabled", c.Hashes, func(ctx context.Context, hash arguments.HashPrefix) error {
+		one := oneKey{c.keySearch, hash}
+		key, err := one.find(ctx, s)
+		if err == nil {
+			err = s.Registry.EnableKey(ctx, key.Account, key.Hash)
+		}
+		state := "active"
+		if key.Suspended {
+			state = "suspended"
+			s.Warn("the key stays refused while its account is suspended: `admin account enable` ends that")
+		}
+		return one.report(ctx, s, step{action: "key.enable", state: state, needless: !key.Disabled}, key, err)
+	})
 }
 
 func (c keyDelete) Run(ctx context.Context, s *session) error {
@@ -162,7 +156,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 	}
 	s.Warn(s.allowing(ctx, key))
 	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `admin key disable` can be undone",
-		key.Name, key.Hash.Short(), string(key.Hash)); err != nil {
+		key.Name, string(key.Hash)); err != nil {
 		return err
 	}
 	if err := s.DeleteKey(ctx, key); err != nil {

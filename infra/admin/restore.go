@@ -95,7 +95,7 @@ func (c restoreRepair) Run(ctx context.Context, s *session) error {
 		for remedy, n := range acts.Sorted(number) {
 			actions = append(actions, fmt.Sprintf("%d %s", n, remedy))
 		}
-		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %s", table, strings.Join(actions, ", ")), table); err != nil {
+		if err := c.confirm(ctx, s, fmt.Sprintf("makes these changes, which --dry-run lists, in the table %s: %s", table, strings.Join(actions, ", ")), table, ""); err != nil {
 			return err
 		}
 		if err = s.Repair(ctx, found, c.Before); acts.Is[acts.Refusal](err) {

@@ -162,14 +162,40 @@ func (s *session) finishStep(ctx context.Context, to step, err error, attrs ...a
 	return s.finish(ctx, to.action, err, value, to.name+" is "+to.state+".", attrs...)
 }
 
+// changeEach changes things of a kind, and goes on after a failure. It returns the error of the only
+// one; of several it warns of each failure.
+func changeEach[N ~string](ctx context.Context, s *session, kind, state string, names []N, change func(context.Context, N) error) error {
+	var failed error
+	done := 0
+	for _, name := range names {
+		err := change(acts.Watched(ctx), name)
+		if err == nil {
+			done++
+			continue
+		}
+		failed = err
+		if len(names) > 1 {
+			s.Warn(fmt.Sprintf("%s %.8s is not %s: %s", kind, name, state, acts.Sentence(err, false)))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if failed != nil && len(names) > 1 {
+		return acts.Findings(fmt.Sprintf("%d of %s %s: see the warnings", done, acts.Count(len(names), kind), state))
+	}
+	return failed
+}
+
 // confirmation asks before something is destroyed for good.
 type confirmation struct {
 	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
 }
 
-// confirm returns nil if the operator has typed one of the names, in any spelling, or given
-// --yes. The effect completes the sentence "This …". After an error nothing was done.
-func (c confirmation) confirm(ctx context.Context, s *session, effect string, names ...string) error {
+// confirm returns nil if the operator has typed the name in any spelling, or the first 8 characters
+// of the id or more, or given --yes. The effect completes the sentence "This …". After an error
+// nothing was done.
+func (c confirmation) confirm(ctx context.Context, s *session, effect, name, id string) error {
 	if c.Yes {
 		return nil
 	}
@@ -178,7 +204,8 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect string, na
 	}
 	_, _ = fmt.Fprintf(s.stderr, "%s\nType its name or id to confirm: ", output.Sentence("This "+effect+"."))
 	typed, err := s.line(ctx)
-	if err != nil || folded(typed) == "" || !slices.ContainsFunc(names, func(name string) bool { return folded(name) == folded(typed) }) {
+	isName := folded(typed) != "" && folded(typed) == folded(name)
+	if isID := len(typed) >= 8 && strings.HasPrefix(id, folded(typed)); err != nil || !isName && !isID {
 		return acts.Refusal("not confirmed: nothing was changed")
 	}
 	return nil
