@@ -17,12 +17,10 @@ import (
 )
 
 type jobCommands struct {
-	Create  jobCreate  `cmd:"" help:"Queue a sync job."`
-	Start   jobStart   `cmd:"" help:"Mark a queued job as running."`
-	Succeed jobSucceed `cmd:"" help:"Mark a running job as succeeded."`
-	Fail    jobFail    `cmd:"" help:"Mark a queued or running job as failed."`
-	Show    jobShow    `cmd:"" reads:"" help:"Show a job."`
-	List    jobList    `cmd:"" reads:"" anywhere:"" help:"List sync jobs, of all accounts without --account. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
+	Create jobCreate `cmd:"" help:"Queue a sync job."`
+	Fail   jobFail   `cmd:"" help:"Mark a queued or running job as failed."`
+	Show   jobShow   `cmd:"" reads:"" help:"Show a job."`
+	List   jobList   `cmd:"" reads:"" anywhere:"" help:"List sync jobs, of all accounts without --account. Reads the whole table of jobs: on AWS that costs one read unit for each 4 KB of it."`
 }
 
 type jobCreate struct {
@@ -41,13 +39,7 @@ type oneJob struct {
 }
 
 type (
-	jobStart   struct{ oneJob }
-	jobShow    struct{ oneJob }
-	jobSucceed struct {
-		oneJob
-		Synced  int64 `required:"" placeholder:"N" help:"Groups that were synchronized."`
-		Deleted int64 `required:"" placeholder:"N" help:"Groups that were deleted."`
-	}
+	jobShow struct{ oneJob }
 	jobFail struct {
 		oneJob
 		Message string `required:"" placeholder:"TEXT" help:"The error message that customers see: a fixed text, without ids or secrets."`
@@ -66,7 +58,7 @@ type jobView struct {
 	FinishedAt    output.Optional `json:"finished_at" title:"finished" list:"finished,age"`
 }
 
-// changedJob is the JSON result of a step. The API, too, calls it a status.
+// changedJob is the JSON result of a change. The API, too, calls it a status.
 type changedJob struct {
 	ID     ids.Job         `json:"id"`
 	Status syncjobs.Status `json:"status"`
@@ -81,26 +73,15 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 	return s.finish(ctx, "job.create", err, changedJob{id, syncjobs.Queued}, string(id), "account", c.Account, "job", id)
 }
 
-func (c jobStart) Run(ctx context.Context, s *session) error {
-	return c.step(ctx, s, "start", syncjobs.Running, s.jobWriter.Start(ctx, c.Account, c.ID))
-}
-
-func (c jobSucceed) Run(ctx context.Context, s *session) error {
-	return c.step(ctx, s, "succeed", syncjobs.Succeeded, s.jobWriter.Succeed(ctx, c.Account, c.ID, c.Synced, c.Deleted))
-}
-
 func (c jobFail) Run(ctx context.Context, s *session) error {
-	return c.step(ctx, s, "fail", syncjobs.Failed, s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message))
-}
-
-func (c oneJob) step(ctx context.Context, s *session, verb string, to syncjobs.Status, err error) error {
-	if errors.Is(err, syncjobs.ErrState) { // the job is in another state, or missing
+	err := s.jobWriter.Fail(ctx, c.Account, c.ID, c.Message)
+	if errors.Is(err, syncjobs.ErrState) { // the job has ended, or is missing
 		var job syncjobs.Job
 		if job, err = c.find(ctx, s); err == nil {
 			err = fmt.Errorf("%w: it is %s", syncjobs.ErrState, job.Status)
 		}
 	}
-	return s.finish(ctx, "job."+verb, err, changedJob{c.ID, to}, fmt.Sprintf("Job %s is %s.", c.ID, to), "account", c.Account, "job", c.ID)
+	return s.finish(ctx, "job.fail", err, changedJob{c.ID, syncjobs.Failed}, fmt.Sprintf("Job %s is failed.", c.ID), "account", c.Account, "job", c.ID)
 }
 
 func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {
