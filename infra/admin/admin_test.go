@@ -18,9 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/awsmodel"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"

@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
 	"signalbox.dev/infra/admin/acts"
-	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"

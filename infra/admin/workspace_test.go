@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/admin/acts"
-	"signalbox.dev/infra/admin/awsclients"
 	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"

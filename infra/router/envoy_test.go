@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"signalbox.dev/infra/admin/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/routing"

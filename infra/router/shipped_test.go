@@ -24,7 +24,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"signalbox.dev/infra/admin/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"

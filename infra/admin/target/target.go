@@ -29,7 +29,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"signalbox.dev/infra/admin/acts"
-	"signalbox.dev/infra/admin/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"

@@ -19,7 +19,7 @@ import (
 	"github.com/google/renameio/v2"
 	"golang.org/x/sync/errgroup"
 
-	"signalbox.dev/infra/admin/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/local/state"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/files"

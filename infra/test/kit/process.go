@@ -15,7 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"signalbox.dev/infra/admin/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/shared/calls"
 )
 

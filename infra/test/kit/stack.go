@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"signalbox.dev/infra/admin/awsclients"
+	"signalbox.dev/infra/local/awsclients"
 )
 
 // Stack is a running stack: AWS clients, and the names of its resources.
