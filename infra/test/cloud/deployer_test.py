@@ -396,18 +396,40 @@ class Pages(unittest.TestCase):
 class Pipeline(unittest.TestCase):
     """The workflows deploy and release a tested commit of main. A deployment runs under the service role, and is verified with other credentials."""
 
+    READ, TOKEN, COMMIT = {"contents": "read"}, {"id-token": "write"}, "${{ needs.commit.outputs.sha }}"
+    # Of each job: the jobs before it, its environment, whose reviewers guard it, its rights, the commit that it takes, and its AWS role.
+    JOBS = {
+        "ci ci": (None, None, None, "${{ inputs.ref }}", None),
+        "deploy commit": (None, None, READ, "${{ inputs.ref }}", None),
+        "deploy ci": ("commit", None, READ, COMMIT, None),
+        "deploy build": (["commit", "ci"], None, READ, COMMIT, None),
+        "deploy deploy": (["commit", "build"], "${{ inputs.environment }}", READ | TOKEN, COMMIT, "${{ vars.AWS_ROLE_ARN }}"),
+        "deploy verify": (["commit", "deploy"], "${{ inputs.environment }}-verify", READ | TOKEN, COMMIT, "${{ vars.AWS_VERIFY_ROLE_ARN }}"),
+        "release ci": (None, None, READ, None, None),
+        "release build": ("ci", None, READ, None, None),
+        "release publish": ("build", "release", TOKEN | {"attestations": "write", "contents": "write"}, None, None),
+    }
+
     def setUp(self):
         self.workflows = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
         self.jobs = {f"{name} {job}": body for name, workflow in self.workflows.items() for job, body in workflow["jobs"].items()}
 
-    def uses(self, action: str) -> dict[str, list[dict]]:
-        """The inputs of an action's steps, by job."""
-        found = {job: [s["with"] for s in body.get("steps", []) if s.get("uses", "").startswith(f"{action}@")] for job, body in self.jobs.items()}
-        return {job: inputs for job, inputs in found.items() if inputs}
+    def step(self, job: str, text: str) -> dict:
+        """The one step of a job that contains a text."""
+        (found,) = [s for s in self.jobs[job]["steps"] if text in str(s)]
+        return found
 
-    def each(self, name: str) -> dict:
-        """A property of the jobs that have it."""
-        return {job: body[name] for job, body in self.jobs.items() if name in body}
+    def given(self, job: str, action: str) -> dict:
+        """The inputs of an action in a job, which uses it once at most."""
+        found = [s["with"] for s in self.jobs[job].get("steps", []) if s.get("uses", "").startswith(f"{action}@")]
+        self.assertLess(len(found), 2, f"{job}: {action}")
+        return found[0] if found else {}
+
+    def test_each_job_has_its_rights_and_no_more(self):
+        self.assertEqual({job: (
+            body.get("needs"), body.get("environment"), body.get("permissions"), (body.get("with") or self.given(job, "actions/checkout")).get("ref"),
+            self.given(job, "aws-actions/configure-aws-credentials").get("role-to-assume")) for job, body in self.jobs.items()}, self.JOBS)
+        self.assertEqual({name: w["permissions"] for name, w in self.workflows.items()}, {"ci": self.READ, "deploy": {}, "release": {}})
 
     def test_who_starts_them(self):
         """A person starts a deployment, a tag a release. YAML reads the key "on" as true."""
@@ -416,66 +438,42 @@ class Pipeline(unittest.TestCase):
         self.assertEqual({name: (w["concurrency"]["group"], w["concurrency"]["cancel-in-progress"]) for name, w in self.workflows.items()}, {
             "ci": ("ci-${{ github.event.pull_request.number || github.run_id }}", True),  # in another's group it would end that one's tests
             "deploy": ("deploy-${{ inputs.environment }}", False), "release": ("release-${{ github.ref }}", False)})
-        self.assertEqual(self.each("if"), {"deploy commit": "github.ref == 'refs/heads/main'"})
+        self.assertEqual({job: body["if"] for job, body in self.jobs.items() if "if" in body}, {"deploy commit": "github.ref == 'refs/heads/main'"})
         self.assertNotIn("continue-on-error", str(self.jobs))
 
     def test_a_merged_and_tested_commit(self):
-        self.assertEqual(self.each("needs"), {
-            "deploy ci": "commit", "deploy build": ["commit", "ci"], "deploy deploy": ["commit", "build"], "deploy verify": ["commit", "deploy"],
-            "release build": "ci", "release publish": "build"})
-        self.assertEqual(self.each("uses"), dict.fromkeys(("deploy ci", "release ci"), "./.github/workflows/ci.yml"))
+        for job in ("deploy ci", "release ci"):
+            self.assertEqual(self.jobs[job]["uses"], "./.github/workflows/ci.yml")
         self.assertIn("bash .ci/run </dev/null", self.jobs["ci ci"]["strategy"]["matrix"]["command"])
-        self.assertIn("${{ matrix.command }}", [s.get("run") for s in self.jobs["ci ci"]["steps"]])
+        self.assertEqual(self.step("ci ci", "matrix.command }}")["run"], "${{ matrix.command }}")
         for job in ("deploy commit", "release build"):
-            self.assertIn({"run": "git merge-base --is-ancestor HEAD origin/main"}, self.jobs[job]["steps"], job)
-        commit = "${{ needs.commit.outputs.sha }}"
-        refs = {job: i.get("ref") for job, inputs in self.uses("actions/checkout").items() for i in inputs} | {job: i.get("ref") for job, i in self.each("with").items()}
-        self.assertEqual(refs, {"ci ci": "${{ inputs.ref }}", "deploy commit": "${{ inputs.ref }}", "release build": None} | dict.fromkeys(
-            ("deploy ci", "deploy build", "deploy deploy", "deploy verify"), commit))
-        caches = {job: i["cache"] for job, inputs in self.uses("actions/setup-go").items() for i in inputs if job != "ci ci"}
-        self.assertEqual(caches, dict.fromkeys(("deploy build", "deploy verify", "release build"), False), "nothing from another run is deployed")
-
-    def test_what_a_job_takes_from_another_is_what_that_one_made(self):
-        self.assertIn({"run": 'sam build --config-env "$CONFIG_ENV"'}, self.jobs["deploy build"]["steps"])
-        taken = {job: body["steps"][n + 1] for job, body in self.jobs.items() for n, s in enumerate(body.get("steps", [])) if "download-artifact" in s.get("uses", "")}
-        self.assertEqual(taken, {
-            "deploy deploy": {"env": {"SHA256": "${{ needs.build.outputs.sha256 }}"}, "run": 'echo "$SHA256  build.tar.gz" | sha256sum --check\ntar -xzf build.tar.gz\n'},
-            "release publish": {"env": {"SUMS": "${{ needs.build.outputs.sums }}"},
-                                "run": 'echo "$SUMS  $(ls ./*_checksums.txt)" | sha256sum --check\nsha256sum --check ./*_checksums.txt\n'}})
-
-    def test_each_job_has_its_rights_and_no_more(self):
-        read, token = {"contents": "read"}, {"id-token": "write"}
-        self.assertEqual({name: w["permissions"] for name, w in self.workflows.items()}, {"ci": read, "deploy": {}, "release": {}})
-        self.assertEqual(self.each("permissions"), dict.fromkeys(("deploy commit", "deploy ci", "deploy build", "release ci", "release build"), read) | {
-            "deploy deploy": read | token, "deploy verify": read | token, "release publish": token | {"attestations": "write", "contents": "write"}})
-        self.assertEqual(self.each("environment"), {
-            "deploy deploy": "${{ inputs.environment }}", "deploy verify": "${{ inputs.environment }}-verify", "release publish": "release"}, "reviewers guard these")
+            self.assertEqual(self.step(job, "merge-base"), {"run": "git merge-base --is-ancestor HEAD origin/main"})
+        for job in ("deploy build", "deploy verify", "release build"):
+            self.assertIs(self.given(job, "actions/setup-go")["cache"], False, "nothing from another run is deployed")
+        self.assertEqual(self.step("deploy deploy", "tar -x"), {
+            "env": {"SHA256": "${{ needs.build.outputs.sha256 }}"}, "run": 'echo "$SHA256  build.tar.gz" | sha256sum --check\ntar -xzf build.tar.gz\n'})
+        self.assertEqual(self.step("release publish", "sha256sum"), {
+            "env": {"SUMS": "${{ needs.build.outputs.sums }}"}, "run": 'echo "$SUMS  $(ls ./*_checksums.txt)" | sha256sum --check\nsha256sum --check ./*_checksums.txt\n'})
 
     def test_the_deployment(self):
-        """Under the service role, and not cut short."""
+        """Under the service role, and not cut short. No build sees AWS credentials."""
         self.assertEqual(self.workflows["deploy"]["env"]["CONFIG_ENV"], "${{ inputs.environment }}")
-        (step,) = [s for s in self.jobs["deploy deploy"]["steps"] if "sam deploy" in s.get("run", "")]
-        self.assertEqual(step["run"], 'sam deploy --config-env "$CONFIG_ENV" --no-confirm-changeset --role-arn "$SERVICE_ROLE"')
-        self.assertEqual(step["env"]["SERVICE_ROLE"], "${{ vars.AWS_SERVICE_ROLE_ARN }}")
+        self.assertEqual(self.step("deploy build", "sam build"), {"run": 'sam build --config-env "$CONFIG_ENV"'})
+        self.assertEqual(self.step("deploy deploy", "sam deploy"), {"env": {"SERVICE_ROLE": "${{ vars.AWS_SERVICE_ROLE_ARN }}"},
+                                                                    "run": 'sam deploy --config-env "$CONFIG_ENV" --no-confirm-changeset --role-arn "$SERVICE_ROLE"'})
         for given in environments().values():
             shift = re.fullmatch(r"AllAtOnce|(?:Canary10Percent|Linear10PercentEvery)(\d+)Minutes?", Stack(**given).named("DeploymentPreference"))
             minutes = int(shift[1] or 0) * (9 if shift[0].startswith("Linear") else 1)
             self.assertGreaterEqual(self.jobs["deploy deploy"]["timeout-minutes"], 30 + minutes, f"CloudFormation would go on without a job: {shift[0]}")
-        for inputs in self.uses("aws-actions/configure-aws-credentials").values():
-            self.assertEqual([i["aws-region"] for i in inputs], ["${{ vars.AWS_REGION }}"])
+        for job in ("deploy deploy", "deploy verify"):
+            self.assertEqual(self.given(job, "aws-actions/configure-aws-credentials")["aws-region"], "${{ vars.AWS_REGION }}")
+        steps = self.jobs["deploy verify"]["steps"]
+        self.assertLess(*(steps.index(self.step("deploy verify", text)) for text in ("go test", "configure-aws-credentials")))
 
     def test_the_stack_is_the_one_of_samconfig(self):
-        (step,) = [s for s in self.jobs["deploy commit"]["steps"] if s.get("id") == "stack"]
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "samconfig.toml").write_text((SOURCE.parent / "samconfig.toml").read_text().replace("signalbox-", "another-"))
             for environment in self.workflows["deploy"][True]["workflow_dispatch"]["inputs"]["environment"]["options"]:
-                subprocess.run(["bash", "-euc", step["run"]], cwd=folder, check=True, env=os.environ | {"CONFIG_ENV": environment, "GITHUB_OUTPUT": "out"})
+                subprocess.run(["bash", "-euc", self.step("deploy commit", "stack_name")["run"]], cwd=folder, check=True, env=os.environ | {"CONFIG_ENV": environment, "GITHUB_OUTPUT": "out"})
             self.assertEqual(pathlib.Path(folder, "out").read_text().split(), ["stack=another-dev", "stack=another-staging", "stack=another-prod"])
-        (verify,) = [s for s in self.jobs["deploy verify"]["steps"] if "make verify" in s.get("run", "")]
-        self.assertEqual((verify["env"], verify["run"]), ({"STACK": "${{ needs.commit.outputs.stack }}"}, 'make verify STACK="$STACK"'))
-
-    def test_credentials_of_each_job(self):
-        roles = {job: [i["role-to-assume"] for i in inputs] for job, inputs in self.uses("aws-actions/configure-aws-credentials").items()}
-        self.assertEqual(roles, {"deploy deploy": ["${{ vars.AWS_ROLE_ARN }}"], "deploy verify": ["${{ vars.AWS_VERIFY_ROLE_ARN }}"]})
-        compiled, credentials = [next(n for n, s in enumerate(self.jobs["deploy verify"]["steps"]) if text in str(s)) for text in ("go test", "configure-aws-credentials")]
-        self.assertLess(compiled, credentials, "no build may see AWS credentials")
+        self.assertEqual(self.step("deploy verify", "make verify"), {"env": {"STACK": "${{ needs.commit.outputs.stack }}"}, "run": 'make verify STACK="$STACK"'})
