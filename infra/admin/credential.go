@@ -220,14 +220,14 @@ func (s *session) reopening(ctx context.Context, c byok.Credential) (reopens boo
 	const unknown = "it is not known whether requests may use a shared endpoint afterwards: "
 	w, err := s.Registry.FindWorkspace(ctx, c.Account, c.Workspace)
 	if err != nil {
-		return false, unknown + acts.Sentence(err, true)
+		return false, unknown + acts.ErrorText(err, true)
 	}
 	if !w.DeletedAt.IsZero() {
 		return false, "" // a router refuses every request of the workspace
 	}
 	stored, err := s.Credentials.List(ctx, w.ID)
 	if err != nil {
-		return false, unknown + acts.Sentence(err, true)
+		return false, unknown + acts.ErrorText(err, true)
 	}
 	reopened := routing.Reopened(stored, c.ID)
 	if reopened.IsEmpty() {

@@ -146,7 +146,7 @@ func TestARowsKeyMovesNoCursor(t *testing.T) {
 	if shown := got.stdout + got.stderr; strings.ContainsRune(shown, '\x1b') || strings.Contains(shown, "\nadmin: done") {
 		t.Errorf("%q", shown)
 	}
-	if got := output.Sentence("a\x1b[2J\nb\u202e\tö"); got != `a\x1b[2J; b\u202e\tö` {
+	if got := output.OneLine("a\x1b[2J\nb\u202e\tö"); got != `a\x1b[2J; b\u202e\tö` {
 		t.Error(got)
 	}
 }

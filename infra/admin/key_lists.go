@@ -83,7 +83,7 @@ func (s *session) allowing(ctx context.Context, key auth.Key) string {
 	}
 	found, err := s.Look(ctx, key.Account, "")
 	if err != nil {
-		return "it is not known which credentials allow this key: " + acts.Sentence(err, true)
+		return "it is not known which credentials allow this key: " + acts.ErrorText(err, true)
 	}
 	keys, _ := s.Registry.ListKeys(ctx, key.Account) // without them it warns of every list
 	younger, _ := acts.Split(keys, func(k auth.Key) bool {

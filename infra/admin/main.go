@@ -118,11 +118,11 @@ func (a *app) report(ctx context.Context, err error, args []string) int {
 		return exit.Failed // the reader has stopped reading, as in `admin key list | head -1`
 	}
 	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
-	message := arguments.Hide(err, exit.Sentence(err, code), given)
+	message := arguments.Hide(err, exit.Message(err, code), given)
 	if arguments.AsksForJSON(args) {
 		_ = output.Writer{To: a.stderr}.Encode(map[string]any{"error": map[string]string{"message": message}}) // there is nowhere else to report it
 	} else {
-		_, _ = fmt.Fprintln(a.stderr, "admin:", output.Sentence(message))
+		_, _ = fmt.Fprintln(a.stderr, "admin:", output.OneLine(message))
 	}
 	return code
 }

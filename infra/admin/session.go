@@ -80,7 +80,7 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 // Note writes a sentence to standard error, next to the results.
 func (s *session) Note(format string, args ...any) {
 	if !s.out.JSON {
-		_, _ = fmt.Fprintln(s.stderr, output.Sentence(fmt.Sprintf(format, args...)))
+		_, _ = fmt.Fprintln(s.stderr, output.OneLine(fmt.Sprintf(format, args...)))
 		return
 	}
 	line := map[string]string{"note": fmt.Sprintf(format, args...)}
@@ -175,7 +175,7 @@ func changeEach[N ~string](ctx context.Context, s *session, kind, state string, 
 		}
 		failed = err
 		if len(names) > 1 {
-			s.Warn(fmt.Sprintf("%s %.8s is not %s: %s", kind, name, state, acts.Sentence(err, false)))
+			s.Warn(fmt.Sprintf("%s %.8s is not %s: %s", kind, name, state, acts.ErrorText(err, false)))
 		}
 		if ctx.Err() != nil {
 			break
@@ -202,7 +202,7 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect, name, id 
 	if !s.interactive {
 		return acts.UsageError("there is no terminal for a confirmation: repeat it with --yes; nothing was changed")
 	}
-	_, _ = fmt.Fprintf(s.stderr, "%s\nType its name or id to confirm: ", output.Sentence("This "+effect+"."))
+	_, _ = fmt.Fprintf(s.stderr, "%s\nType its name or id to confirm: ", output.OneLine("This "+effect+"."))
 	typed, err := s.line(ctx)
 	isName := folded(typed) != "" && folded(typed) == folded(name)
 	if isID := len(typed) >= 8 && strings.HasPrefix(id, folded(typed)); err != nil || !isName && !isID {

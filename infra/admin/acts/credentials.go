@@ -88,7 +88,7 @@ func (s *Stack) RefusedByRouters(ctx context.Context, stored []byok.Credential) 
 		case errors.Is(err, byok.ErrTooMany):
 			refused = append(refused, w)
 		case err != nil:
-			s.Warn(fmt.Sprintf("it is not known whether routers refuse workspace %s: %s", w, Sentence(err, true)))
+			s.Warn(fmt.Sprintf("it is not known whether routers refuse workspace %s: %s", w, ErrorText(err, true)))
 		}
 	}
 	return refused

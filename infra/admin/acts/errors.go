@@ -76,13 +76,13 @@ func KindOf(err error) Kind {
 	return Uncertain
 }
 
-// Sentence returns an error as a sentence for people. unchanged means that nothing was changed.
-func Sentence(err error, unchanged bool) string {
+// ErrorText returns an error as a sentence for people. unchanged means that nothing was changed.
+func ErrorText(err error, unchanged bool) string {
 	var api smithy.APIError
 	var op *smithy.OperationError
 	var network *url.Error
 	if partial, ok := errors.AsType[*Partial](err); ok {
-		return Sentence(partial.Err, unchanged) + "; " + partial.Done
+		return ErrorText(partial.Err, unchanged) + "; " + partial.Done
 	}
 	switch {
 	case errors.Is(err, context.Canceled) && unchanged:

@@ -116,7 +116,7 @@ func (s *Stack) Repair(ctx context.Context, found []Finding, before string) erro
 			case errors.Is(err, auth.ErrNeedless), errors.Is(err, auth.ErrNoKey):
 				f.Outcome = "no longer needed"
 			case err != nil:
-				f.Outcome = "failed: " + Sentence(err, false)
+				f.Outcome = "failed: " + ErrorText(err, false)
 				failed = errNotRepaired
 			default:
 				f.Outcome = "repaired"

@@ -171,7 +171,7 @@ func (r *Rewrap) count(ctx context.Context, w byok.WrappedKey, outcome byok.Rewr
 		return ctx.Err() // the run had already ended
 	case err != nil:
 		r.result.failures++
-		r.result.Failed = append(r.result.Failed, RewrapFailure{w.Workspace, w.ID, Sentence(err, false)})
+		r.result.Failed = append(r.result.Failed, RewrapFailure{w.Workspace, w.ID, ErrorText(err, false)})
 		for _, own := range []error{calls.ErrDamaged, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
 			if errors.Is(err, own) {
 				return nil

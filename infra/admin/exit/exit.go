@@ -37,13 +37,13 @@ func Code(err error, tried bool) int {
 	return Failed
 }
 
-// Sentence returns an error, which has this exit code, as a sentence for people.
-func Sentence(err error, code int) string {
+// Message returns an error, which has this exit code, as a sentence for people.
+func Message(err error, code int) string {
 	switch {
 	case acts.Is[*processcreds.ProviderError](err):
 		return "there are no AWS credentials: the credential_process of the profile failed, and what it wrote may hold a secret. Run it yourself"
 	case acts.Is[*kong.ParseError](err):
 		return err.Error() + " (try --help)"
 	}
-	return acts.Sentence(err, code == Failed)
+	return acts.ErrorText(err, code == Failed)
 }

@@ -104,7 +104,7 @@ func (o Writer) Say(value any, format string, args ...any) error {
 		_, err := fmt.Fprintln(o.To, idOf(value))
 		return err
 	}
-	_, err := fmt.Fprintln(o.To, Sentence(fmt.Sprintf(format, args...)))
+	_, err := fmt.Fprintln(o.To, OneLine(fmt.Sprintf(format, args...)))
 	return err
 }
 
@@ -145,9 +145,9 @@ func Printable(s string) string {
 	return s
 }
 
-// Sentence returns a sentence for a terminal, in one line: it escapes every character that could
+// OneLine returns a sentence for a terminal: it escapes every character that could
 // move the cursor. An id in it may be the key of a row, which can be any text.
-func Sentence(s string) string {
+func OneLine(s string) string {
 	var line strings.Builder
 	for _, r := range strings.ReplaceAll(s, "\n", "; ") {
 		if unicode.IsPrint(r) {
