@@ -108,15 +108,11 @@ func outcome(ctx context.Context, err error) string {
 	switch {
 	case err == nil:
 		return "done"
-	case isUncertain(ctx, err) || of(ctx).unclear.Load():
+	case KindOf(err, Tried(ctx)) == Uncertain || of(ctx).unclear.Load():
 		return "uncertain"
 	default:
 		return "refused"
 	}
-}
-
-func isUncertain(ctx context.Context, err error) bool {
-	return KindOf(err) == Uncertain && (Tried(ctx) || Is[Findings](err))
 }
 
 // Warn notes a warning, unless it is "".

@@ -52,14 +52,15 @@ type Kind int
 
 // The kinds of errors.
 const (
-	Uncertain Kind = iota // something may have been done, or a part of it
+	Failed    Kind = iota // nothing was done
+	Uncertain             // something may have been done, or a part of it
 	Usage                 // the operator asked for what cannot be; nothing was done
 	NotFound              // there is no such thing; nothing was done
 	Refused               // the stored state forbids it; nothing was done
 )
 
-// KindOf classifies an error.
-func KindOf(err error) Kind {
+// KindOf classifies an error. tried means that something may have been changed.
+func KindOf(err error, tried bool) Kind {
 	isOneOf := func(known ...error) bool {
 		return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
 	}
@@ -72,8 +73,10 @@ func KindOf(err error) Kind {
 		isOneOf(auth.ErrWorkspaceDeleted, auth.ErrSuspended, auth.ErrNeedless, syncjobs.ErrState, files.ErrExists),
 		isOneOf(byok.ErrOtherProvider, byok.ErrOtherSettings, byok.ErrSuccessorDisabled):
 		return Refused
+	case tried, Is[Findings](err):
+		return Uncertain
 	}
-	return Uncertain
+	return Failed
 }
 
 // ErrorText returns an error as a sentence for people. unchanged means that nothing was changed.

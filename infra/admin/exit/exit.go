@@ -24,17 +24,12 @@ const (
 
 // Code returns the exit code for an error. tried means that something may have been changed.
 func Code(err error, tried bool) int {
-	switch kind := acts.KindOf(err); {
-	case acts.Is[*kong.ParseError](err), kind == acts.Usage:
+	if acts.Is[*kong.ParseError](err) {
 		return Usage
-	case kind == acts.NotFound:
-		return NotFound
-	case kind == acts.Refused:
-		return Refused
-	case tried, acts.Is[acts.Findings](err):
-		return Uncertain
 	}
-	return Failed
+	return map[acts.Kind]int{
+		acts.Failed: Failed, acts.Uncertain: Uncertain, acts.Usage: Usage, acts.NotFound: NotFound, acts.Refused: Refused,
+	}[acts.KindOf(err, tried)]
 }
 
 // Message returns an error, which has this exit code, as a sentence for people.
