@@ -130,7 +130,7 @@ func shows(v byok.Credential, ends []string) bool {
 // mayHide reports whether the label of the credential may show too little of its key.
 func mayHide(v byok.Credential) bool { return v.Form != byok.Header || v.Label == byok.Label(nil) }
 
-// lists reports whether the credential allows an API key whose hash begins with the text.
+// lists reports whether the credential allows an API key with a hash that begins with the text.
 func lists(c byok.Credential, text string) bool {
 	return len(text) >= 8 && slices.ContainsFunc(c.AllowedAPIKeyHashes, func(hash ids.KeyHash) bool { return strings.HasPrefix(string(hash), text) })
 }

@@ -43,8 +43,8 @@ const (
 )
 
 // keyEnds returns the last characters of each part of a text that may be a provider's key: of the
-// whole text, of the strings of a JSON document, of words, and of what comes before a punctuation
-// mark in a word. Where a key begins is not asked, because a label's end decides.
+// whole text, of the strings of a JSON document, of words, and of the part of a word before a
+// punctuation mark. It does not look for the beginning of a key, because a label's end decides.
 func keyEnds(text string) []string {
 	ends := map[string]bool{}
 	add := func(part string) {
@@ -87,7 +87,7 @@ func stringsOf(document any) (all []string) {
 	return all
 }
 
-// folded returns a name without what differs between two spellings of it: composed and
+// folded removes the differences between spellings of a name: composed and
 // decomposed letters, upper and lower case, and kinds and numbers of blanks.
 func folded(name string) string {
 	return strings.Join(strings.Fields(strings.ToLower(norm.NFKC.String(name))), " ")

@@ -90,7 +90,7 @@ func (s *session) Note(format string, args ...any) {
 func (s *session) clock() acts.Clock { return acts.Clock{Now: s.now, Pause: s.pause} }
 
 // Record writes an audit line to the file and to standard error. If the file has it, a terminal
-// gets one line for all of them at the end. Only the JSON form has the
+// gets one line for all at the end. Only the JSON form has the
 // error, because people read it in the command's last line.
 func (s *session) Record(ctx context.Context, action, outcome string, err error, attrs []any) (lost error) {
 	line := slog.NewRecord(s.now(), slog.LevelInfo, "audit", 0)

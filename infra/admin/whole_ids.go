@@ -17,8 +17,8 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// completeIDs completes the ids of the account, the workspace and the job of which the command
-// line has only the beginning. A whole id costs no call.
+// completeIDs completes the ids of the account, the workspace and the job, if the command line has
+// only their beginnings. A whole id costs no call.
 func (s *session) completeIDs(ctx context.Context, command *kong.Context) error {
 	account, err := completeID(command, auth.ErrNoAccount, func() ([]ids.Account, error) {
 		survey, err := s.ReadAccess(ctx)

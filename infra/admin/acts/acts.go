@@ -26,7 +26,7 @@ import (
 	"signalbox.dev/shared/files"
 )
 
-// Journal gets what an act reports.
+// Journal gets the reports of an act.
 type Journal interface {
 	// Note writes a sentence for the operator.
 	Note(format string, args ...any)
@@ -34,7 +34,7 @@ type Journal interface {
 	Record(ctx context.Context, action, outcome string, err error, attrs []any) error
 }
 
-// Stack is what the acts change. None of its fields may be nil.
+// Stack has the stores that the acts change. None of its fields may be nil.
 type Stack struct {
 	Journal
 
@@ -122,8 +122,8 @@ func (s *Stack) Warn(warning string) {
 	}
 }
 
-// OrRepeat adds to an error what was done before it, and that a repetition goes on. No
-// repetition mends what is left for the operator.
+// OrRepeat adds to an error the work that was done before it, and the advice to repeat the command.
+// No repetition mends a finding.
 func OrRepeat(ctx context.Context, err error, done string) error {
 	if err == nil || !Tried(ctx) {
 		return err

@@ -21,13 +21,13 @@ type attempts struct {
 
 type attemptsKey struct{}
 
-// Watched returns a context that records apart what the calls under it change.
+// Watched returns a context that records whether the calls under it change something.
 func Watched(ctx context.Context) context.Context {
 	whole, _ := ctx.Value(attemptsKey{}).(*attempts)
 	return context.WithValue(ctx, attemptsKey{}, &attempts{whole: whole})
 }
 
-// of is what the context records; nothing if it is not Watched.
+// of returns the record of the context, an empty one if it is not Watched.
 func of(ctx context.Context) *attempts {
 	if a, ok := ctx.Value(attemptsKey{}).(*attempts); ok {
 		return a

@@ -12,7 +12,7 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// EveryAccount is where a search looks that names no account.
+// EveryAccount is the place of a search that names no account.
 const EveryAccount = "all accounts"
 
 // Looked is the result of a search for credentials.
@@ -73,8 +73,8 @@ func (s *Stack) Look(ctx context.Context, account ids.Account, workspace ids.Wor
 }
 
 // RefusedByRouters returns the workspaces that a router refuses because their credentials take
-// too much; stored are all of them. It asks only for those that may. If the
-// answer is missing, it warns.
+// too much; stored are all credentials. It asks only about workspaces with many. If an answer is
+// missing, it warns.
 func (s *Stack) RefusedByRouters(ctx context.Context, stored []byok.Credential) (refused []ids.Workspace) {
 	holding := map[ids.Workspace]int{}
 	for _, c := range stored {

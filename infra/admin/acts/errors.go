@@ -16,7 +16,7 @@ import (
 	"signalbox.dev/shared/syncjobs"
 )
 
-// UsageError is a mistake in what the operator asked for.
+// UsageError is a mistake of the operator.
 type UsageError string
 
 func (e UsageError) Error() string { return string(e) }
@@ -47,7 +47,7 @@ func Is[E error](err error) bool {
 	return ok
 }
 
-// Kind is what an error means for the operator.
+// Kind is the meaning of an error for the operator.
 type Kind int
 
 // The kinds of errors.

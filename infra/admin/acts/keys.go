@@ -43,7 +43,7 @@ func (s *Stack) ReplaceKey(ctx context.Context, key auth.Key, old ids.KeyHash) (
 //
 // The key is disabled first, then it leaves the lists, and its row goes last. If it could still
 // be used when its hash is out of a list, requests with it would pass over that credential. If the
-// row went before the lists, a repetition would not find what is left to do.
+// row went before the lists, a repetition would not find the rest.
 func (s *Stack) DeleteKey(ctx context.Context, key auth.Key) error {
 	err := s.Do(ctx, "key.disable", []any{"account", key.Account, "key", key.Hash}, func(ctx context.Context) error {
 		return s.Registry.DisableKey(ctx, key.Account, key.Hash)
@@ -70,8 +70,7 @@ type Lists struct {
 // relistAttempts bounds how often relist reads the lists again that somebody else changed.
 const relistAttempts = 5
 
-// relist replaces each allow-list of the account that has the key's hash by what change
-// returns. It goes on after a failure, and returns the first one.
+// relist passes each allow-list of the account that has the key's hash through change. It goes on after a failure, and returns the first one.
 func (s *Stack) relist(ctx context.Context, account ids.Account, hash ids.KeyHash, change func([]ids.KeyHash) []ids.KeyHash) (r Lists, err error) {
 	changed := 0
 	for range relistAttempts {

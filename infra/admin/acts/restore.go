@@ -20,7 +20,7 @@ const (
 	ErrLeft         = Findings("everything else is repaired; findings are left for you: they are listed")
 )
 
-// Tables are the access table, and what is known of the stored credentials.
+// Tables are the access table, and the places of the stored credentials.
 type Tables struct {
 	Access     *auth.Survey
 	Placements []byok.Surveyed

@@ -86,8 +86,8 @@ func (r *Rewrap) CountByKey(ctx context.Context) (map[string]int, error) {
 	return found, err
 }
 
-// Run moves all credentials; found has their numbers by key. It returns what it has moved, also
-// with an error.
+// Run moves all credentials; found has their numbers by key. It returns its counts, also with an
+// error.
 //
 // Of each credential the data key is wrapped again first, which changes nothing stored. Then one
 // conditional write replaces it: a credential is under the old key or the new one, whole either

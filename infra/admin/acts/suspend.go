@@ -25,7 +25,7 @@ func (s *Stack) Suspend(ctx context.Context, id ids.Account) (changed int, err e
 	return changed, err
 }
 
-// Resume ends the suspension of an account, and returns the number of keys whose mark it removed.
+// Resume ends the suspension of an account, and returns from how many keys it removed the mark.
 //
 // The account's row comes last: an interrupted act leaves the account suspended in the lists, so
 // the operator repeats it. With the row first the account would look active while its keys are

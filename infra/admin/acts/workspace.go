@@ -40,7 +40,7 @@ func (s *Stack) DeleteWorkspace(ctx context.Context, account ids.Account, id ids
 	})
 }
 
-// Removed counts what was removed of a workspace.
+// Removed counts the parts of a workspace that were removed.
 type Removed struct {
 	Credentials int `json:"credentials_removed"`
 	Versions    int `json:"file_versions_removed"`
@@ -53,7 +53,7 @@ func (r Removed) String() string {
 }
 
 // PurgeWorkspace removes the credentials and files of a deleted workspace, see FindDeleted. It
-// returns what it removed, also with an error.
+// returns its counts, also with an error.
 //
 // It deletes the workspace again first, because an interrupted deletion may have left keys enabled.
 func (s *Stack) PurgeWorkspace(ctx context.Context, clock Clock, account ids.Account, deleted auth.Workspace) (Removed, error) {
@@ -65,8 +65,8 @@ func (s *Stack) PurgeWorkspace(ctx context.Context, clock Clock, account ids.Acc
 	})
 }
 
-// EraseWorkspace does in one act what a deletion, a purge and deletions of keys do. It returns
-// what it removed, also with an error. It leaves damaged keys, which the deletion has disabled.
+// EraseWorkspace is a deletion, a purge and the deletion of the keys in one act. It returns its
+// counts, also with an error. It leaves damaged keys, which the deletion has disabled.
 func (s *Stack) EraseWorkspace(ctx context.Context, clock Clock, account ids.Account, id ids.Workspace) (Removed, error) {
 	return s.remove(ctx, "workspace.erase", account, id, func(ctx context.Context, r *Removed) error {
 		if err := s.Registry.DeleteWorkspace(ctx, account, id); err != nil {

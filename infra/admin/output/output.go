@@ -55,7 +55,7 @@ func One(o Writer, row any, more ...Line) error {
 	return err
 }
 
-// idOf is the id or hash of a row, or what it shows first.
+// idOf is the id or hash of a row, or its first value.
 func idOf(row any) string {
 	v := reflect.ValueOf(row)
 	for _, name := range []string{"ID", "Hash"} {

@@ -13,7 +13,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// HideInput makes a terminal hide what is typed, until restore is called. stty can do that on every
+// HideInput makes a terminal hide its input, until restore is called. stty can do that on every
 // system.
 func HideInput(stream any) (restore func()) {
 	if !IsTerminal(stream) {
