@@ -179,7 +179,7 @@ class Subject:
         )
 
     def _remove_rows(self, table: str, pk: str) -> None:
-        for key in reversed(self._rows(table, pk)):  # the row that is named like its kind comes first in a list, and goes last
+        for key in sorted(self._rows(table, pk), key=lambda row: "#" not in row["sk"]["S"]):  # list entries before the row
             self._remove_item(table, key)
 
     def _remove_item(self, table: str, key: dict) -> None:
