@@ -193,7 +193,7 @@ func (c creation) position(ctx context.Context, workspace ids.Workspace) (int64,
 	if err != nil {
 		return 0, err
 	}
-	if c.bound.Covers(position.Made.Credentials, position.Made.Bytes) {
+	if c.bound.Covers(position.Credentials, position.Bytes) {
 		return position.SortOrder, nil
 	}
 	return position.SortOrder, c.credentials.CheckRoom(ctx, workspace, c.bound, size)

@@ -36,7 +36,7 @@ func assemble(env *boot.Environment) (api.Verifier, *slog.Logger, api.Operation)
 	})
 	return auth.NewVerifier(db, access), env.Log, operation(handler{
 		workspaces:  auth.NewWorkspaces(db, access),
-		positions:   auth.NewPositions(db, access, auth.Made{Credentials: byok.MaxStored, Bytes: byok.MaxBytes}),
+		positions:   auth.NewPositions(db, access, byok.MaxStored, byok.MaxBytes),
 		keyring:     auth.NewKeyring(db, access),
 		credentials: byok.NewStore(db, credentials, control, seal.NewSealer(keys, sealingKey)),
 	})

@@ -202,7 +202,7 @@ func (d *tenancy) operation(words string) cases.Operation {
 
 // credential stores a credential, like a request that has got its position.
 func (d *tenancy) credential(ctx context.Context, c cases.Clients, w ids.Workspace, name string, change func(*byok.Draft)) (ids.Credential, error) {
-	position, err := auth.NewPositions(c.DB, d.Outputs.Access, auth.Made{}).Next(ctx, d.account, w, "openai", 1)
+	position, err := auth.NewPositions(c.DB, d.Outputs.Access, 0, 0).Next(ctx, d.account, w, "openai", 1)
 	if err != nil {
 		return "", err
 	}

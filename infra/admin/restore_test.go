@@ -46,7 +46,7 @@ func newRestored(d *fixture, restoredTo string) *restored {
 	var other accountView
 	r.json(&other, "account", "create", "Other")
 	r.workspaces["foreign"] = ids.Workspace(other.Workspace)
-	positions := auth.NewPositions(r.db, r.old, auth.Made{})
+	positions := auth.NewPositions(r.db, r.old, 0, 0)
 	credential := func(w ids.Workspace) {
 		position, err := positions.Next(t.Context(), r.account, w, "openai", 1)
 		kit.Must(t, err)

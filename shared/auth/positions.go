@@ -14,14 +14,12 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Made is how many credentials a workspace ever gave a position, and their bytes. It only
-// grows, so the stored credentials never take more.
-type Made struct{ Credentials, Bytes int64 }
-
 // Position is what a new credential gets from its workspace.
 type Position struct {
 	SortOrder int64
-	Made      Made // with this credential
+	// Credentials is how many credentials the workspace ever gave a position, this one included,
+	// and Bytes their bytes. Both only grow, so the stored credentials never take more.
+	Credentials, Bytes int64
 }
 
 type itemUpdater interface {
@@ -34,15 +32,16 @@ type itemUpdater interface {
 // the workspace of another account, and no two credentials get the same sort_order. A position
 // that is not used leaves a gap, which is allowed.
 type Positions struct {
-	db      itemUpdater
-	table   string
-	unknown Made
+	db                 itemUpdater
+	table              string
+	credentials, bytes int64
 }
 
-// NewPositions moves the counters in the access table. unknown is the Made of a row
-// without one, as after a restore: the largest bound that any deployment allows.
-func NewPositions(db itemUpdater, table string, unknown Made) *Positions {
-	return &Positions{db: db, table: table, unknown: unknown}
+// NewPositions moves the counters in the access table. A row that has not counted its
+// credentials and bytes, as after a restore, counts from these: the largest bound that any
+// deployment allows.
+func NewPositions(db itemUpdater, table string, credentials, bytes int64) *Positions {
+	return &Positions{db: db, table: table, credentials: credentials, bytes: bytes}
 }
 
 // Next takes the provider's next position, from 0, for a credential of that size. It returns
@@ -58,7 +57,7 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 		ExpressionAttributeNames: map[string]string{"#next": "next", "#provider": provider},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":account": calls.Text(string(account)), ":v": calls.Number(itemVersion), ":zero": calls.Number(0), ":one": calls.Number(1),
-			":made": calls.Number(p.unknown.Credentials), ":made_bytes": calls.Number(p.unknown.Bytes), ":bytes": calls.Number(bytes),
+			":made": calls.Number(p.credentials), ":made_bytes": calls.Number(p.bytes), ":bytes": calls.Number(bytes),
 		},
 		ReturnValues: types.ReturnValueUpdatedNew,
 	})
@@ -77,7 +76,7 @@ func (p *Positions) Next(ctx context.Context, account ids.Account, workspace ids
 	if err := attributevalue.UnmarshalMap(out.Attributes, &row); err != nil || row.Next[provider] < 1 || row.Made == nil || row.MadeBytes == nil {
 		return Position{}, workspaceAt(workspace).damage(errNoCounter)
 	}
-	return Position{SortOrder: row.Next[provider] - 1, Made: Made{*row.Made, *row.MadeBytes}}, nil
+	return Position{row.Next[provider] - 1, *row.Made, *row.MadeBytes}, nil
 }
 
 // whyNot returns the reason why the workspace gives out no position.

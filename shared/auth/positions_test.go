@@ -14,7 +14,7 @@ import (
 )
 
 func (f *fixture) newPositions() *auth.Positions {
-	return auth.NewPositions(f.db, f.table, auth.Made{Credentials: 100, Bytes: 700})
+	return auth.NewPositions(f.db, f.table, 100, 700)
 }
 
 // next takes a position for a credential of 10 bytes.
@@ -28,24 +28,24 @@ func (f *fixture) next(p *auth.Positions, account ids.Account) (int64, error) {
 func TestPositions(t *testing.T) {
 	f := newFixture(t)
 	positions := f.newPositions()
-	next := func(provider string, bytes, sortOrder int64, made auth.Made) {
+	next := func(provider string, bytes int64, want auth.Position) {
 		t.Helper()
 		got, err := positions.Next(t.Context(), f.account, f.workspace, provider, bytes)
-		if want := (auth.Position{SortOrder: sortOrder, Made: made}); err != nil || got != want {
+		if err != nil || got != want {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
-	next("openai", 20, 0, auth.Made{Credentials: 1, Bytes: 20})
-	next("z-ai", 30, 0, auth.Made{Credentials: 2, Bytes: 50})
-	next("openai", 5, 1, auth.Made{Credentials: 3, Bytes: 55})
+	next("openai", 20, auth.Position{SortOrder: 0, Credentials: 1, Bytes: 20})
+	next("z-ai", 30, auth.Position{SortOrder: 0, Credentials: 2, Bytes: 50})
+	next("openai", 5, auth.Position{SortOrder: 1, Credentials: 3, Bytes: 55})
 	f.rows.Change(t, f.workspaceRow(), func(row kit.Row) { delete(row, "made") })
-	next("openai", 5, 2, auth.Made{Credentials: 101, Bytes: 60})
+	next("openai", 5, auth.Position{SortOrder: 2, Credentials: 101, Bytes: 60})
 	f.rows.Change(t, f.workspaceRow(), func(row kit.Row) { delete(row, "made_bytes") })
-	next("openai", 5, 3, auth.Made{Credentials: 102, Bytes: 705})
+	next("openai", 5, auth.Position{SortOrder: 3, Credentials: 102, Bytes: 705})
 	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 9), nil)
-	next("openai", 5, 9, auth.Made{Credentials: 101, Bytes: 705})
+	next("openai", 5, auth.Position{SortOrder: 9, Credentials: 101, Bytes: 705})
 	f.wantError(f.registry.RaiseCounter(t.Context(), f.workspace, "openai", 10), nil) // it is high enough
-	next("openai", 5, 10, auth.Made{Credentials: 102, Bytes: 710})
+	next("openai", 5, auth.Position{SortOrder: 10, Credentials: 102, Bytes: 710})
 }
 
 // A damaged workspace gives out no position, and its account gets an error.
