@@ -195,23 +195,18 @@ func (r *Registry) lookUpKey(ctx context.Context, hash ids.KeyHash) (lookup[keyI
 	return found, nil
 }
 
-const (
-	// tokenPrefix lets people and scanners of leaked secrets recognise a key.
-	tokenPrefix = "sbx_"
-	// tokenBytes makes a plain SHA-256 of the whole key safe: nobody can guess 256
-	// random bits.
-	tokenBytes = 32
-)
+// tokenBytes makes a plain SHA-256 of the whole key safe: nobody can guess 256 random bits.
+const tokenBytes = 32
 
-// random is the random part of a token, as infra/openapi.yaml has it.
-var random = regexp.MustCompile(`^[A-Za-z0-9_-]{43}`)
+// random is the random part of a token.
+var random = regexp.MustCompile(fmt.Sprintf("^[A-Za-z0-9_-]{%d}", ids.APIKeyRandom))
 
 // TokensIn returns the API keys in a text, each once, whatever stands around them.
 func TokensIn(text string) []string {
 	var found []string
-	for _, rest, more := strings.Cut(text, tokenPrefix); more; _, rest, more = strings.Cut(rest, tokenPrefix) {
+	for _, rest, more := strings.Cut(text, ids.APIKeyPrefix); more; _, rest, more = strings.Cut(rest, ids.APIKeyPrefix) {
 		if part := random.FindString(rest); part != "" {
-			found = append(found, tokenPrefix+part)
+			found = append(found, ids.APIKeyPrefix+part)
 		}
 	}
 	slices.Sort(found)
@@ -223,5 +218,5 @@ func NewToken() secret.Bytes {
 	bytes := make([]byte, tokenBytes)
 	_, _ = rand.Read(bytes) // never fails: crypto/rand ends the process instead
 	defer clear(bytes)
-	return secret.New(base64.RawURLEncoding.AppendEncode([]byte(tokenPrefix), bytes))
+	return secret.New(base64.RawURLEncoding.AppendEncode([]byte(ids.APIKeyPrefix), bytes))
 }

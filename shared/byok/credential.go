@@ -166,29 +166,25 @@ func isAssignment(key []byte) bool {
 	return isName && !isPadding
 }
 
-// An API key of this service, as .github/SECURITY.md publishes it.
-const (
-	apiKeyPrefix = "sbx_"
-	apiKeyRandom = 43                 // characters of base64url
-	apiKeyLast   = "AEIMQUYcgkosw048" //nolint:gosec // no key: 43 characters hold 258 bits, the last two are 0
-)
+// apiKeyLast are the last characters of API keys: 43 hold 258 bits, and the last two are 0.
+const apiKeyLast = "AEIMQUYcgkosw048" //nolint:gosec // no key
 
 // holdsAPIKey reports whether the published pattern of API keys matches in the text. A regular
 // expression would take 100 times as long for a text of many prefixes.
 func holdsAPIKey(text []byte) bool {
 	inWord := func(at int) bool { return at >= 0 && at < len(text) && (isBase64URL(text[at]) && text[at] != '-') }
-	for start := 0; ; start += len(apiKeyPrefix) {
-		next := bytes.Index(text[start:], []byte(apiKeyPrefix))
+	for start := 0; ; start += len(ids.APIKeyPrefix) {
+		next := bytes.Index(text[start:], []byte(ids.APIKeyPrefix))
 		if next < 0 {
 			return false
 		}
 		start += next
-		random := text[start+len(apiKeyPrefix):]
-		if len(random) < apiKeyRandom || inWord(start-1) || inWord(start+len(apiKeyPrefix)+apiKeyRandom) {
+		random := text[start+len(ids.APIKeyPrefix):]
+		if len(random) < ids.APIKeyRandom || inWord(start-1) || inWord(start+len(ids.APIKeyPrefix)+ids.APIKeyRandom) {
 			continue
 		}
-		random = random[:apiKeyRandom]
-		if !slices.ContainsFunc(random, func(c byte) bool { return !isBase64URL(c) }) && strings.IndexByte(apiKeyLast, random[apiKeyRandom-1]) >= 0 {
+		random = random[:ids.APIKeyRandom]
+		if !slices.ContainsFunc(random, func(c byte) bool { return !isBase64URL(c) }) && strings.IndexByte(apiKeyLast, random[ids.APIKeyRandom-1]) >= 0 {
 			return true
 		}
 	}
@@ -200,7 +196,7 @@ func isBase64URL(c byte) bool {
 
 // isAPIKeyLabel reports whether the label is that of an API key of this service.
 func isAPIKeyLabel(label string) bool {
-	return strings.HasPrefix(label, apiKeyPrefix[:labelHead]+unlabelled) && strings.IndexByte(apiKeyLast, label[len(label)-1]) >= 0
+	return strings.HasPrefix(label, ids.APIKeyPrefix[:labelHead]+unlabelled) && strings.IndexByte(apiKeyLast, label[len(label)-1]) >= 0
 }
 
 // FitsHeader reports whether a router can send the key in a header.

@@ -29,6 +29,13 @@ type File string
 // a key from its hash.
 type KeyHash string
 
+// An API key is the prefix and random characters of base64url, as .github/SECURITY.md publishes
+// it. The prefix lets people and scanners of leaked secrets recognise a key.
+const (
+	APIKeyPrefix = "sbx_"
+	APIKeyRandom = 43
+)
+
 // Short is the prefix of the hash by which logs name a key.
 func (h KeyHash) Short() string { return string(h[:min(len(h), shortHash)]) }
 

@@ -142,7 +142,7 @@ var (
 	flagName = regexp.MustCompile(`^--[a-z-]{1,24}(=|$)`)
 	harmless = regexp.MustCompile(`^.{0,15}$` + // too short for a key
 		`|^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`) // an id
-	apiKey = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{8,}`)
+	apiKey = regexp.MustCompile(ids.APIKeyPrefix + `[A-Za-z0-9_-]{8,}`)
 )
 
 // Hide removes possible secrets from the message of an error: a user may have typed one

@@ -6,17 +6,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
 	"sync"
+
+	"signalbox.dev/shared/auth"
 )
 
 // Marker is part of every secret that tests send. No response, log, error or stored
 // item may contain it.
 const Marker = "zQ7-marker-mX4w"
-
-// token matches every API key.
-var token = regexp.MustCompile(`sbx_[A-Za-z0-9_-]{43}`)
 
 // Search searches every file with LeaksIn. It reports the file of each leak.
 func Search(files fs.FS) ([]string, error) {
@@ -46,7 +44,7 @@ func LeaksIn(content []byte) []string {
 			found = append(found, "the marker "+name)
 		}
 	}
-	if token.Match(content) {
+	if len(auth.TokensIn(string(content))) > 0 {
 		found = append(found, "an API key")
 	}
 	return found
