@@ -82,21 +82,20 @@ type Verifier interface {
 // Handler makes an operation a Lambda function. Its Invoke never returns an error,
 // because the gateway would answer 502 without the envelope.
 func Handler(keys Verifier, log *slog.Logger, op Operation) lambda.Handler {
-	return &handler{keys: keys, log: log, op: op, now: time.Now}
+	return &handler{keys: keys, log: log, op: op}
 }
 
 type handler struct {
 	keys Verifier
 	log  *slog.Logger
 	op   Operation
-	now  func() time.Time
 }
 
 // Invoke implements lambda.Handler. It overwrites the event, which may contain a
 // provider key, before it returns.
 func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	defer clear(payload)
-	start := h.now()
+	start := time.Now()
 	ctx, count := calls.Start(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -112,7 +111,7 @@ func (h *handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		response = respond(err, r.id)
 	}
-	h.record(ctx, r, outcome{status: response.Status, err: err, took: h.now().Sub(start), calls: count.Made()})
+	h.record(ctx, r, outcome{status: response.Status, err: err, took: time.Since(start), calls: count.Made()})
 	return encode(response, r.id), nil
 }
 
