@@ -22,6 +22,7 @@ import (
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/awsmodel"
+	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/calls"
@@ -51,12 +52,12 @@ type answer struct {
 // newFixture returns a fixture on a model of AWS of its own.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	tables := kit.Tables{Access: "access", Credentials: "credentials", SyncJobs: "sync-jobs", Control: "control"}
-	at := awsclients.Engines{DynamoDB: "http://dynamodb.model", S3: "http://s3.model", KMS: "http://kms.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret"}
-	engines := kit.Engines{Config: at.Config(), Tables: tables, KeyARN: modelKeys[0]}
+	tables := kit.Outputs{Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", SealingKey: modelKeys[0]}
+	at := cases.ModelEngines
+	engines := kit.Engines{Config: at.Config(), Tables: tables}
 	engines.Config.Retryer = calls.Retryer
 	engines.Config.HTTPClient = awsmodel.New(awsmodel.Config{
-		Tables: []string{tables.Access, tables.Credentials, tables.SyncJobs, tables.Control, restoredTable},
+		Tables: []string{tables.Access, tables.Credentials, tables.Jobs, tables.Control, restoredTable},
 		Bucket: "files", Versioning: "Enabled", Keys: modelKeys[:],
 	})
 	return fixtureOn(t, engines, "files")
@@ -104,22 +105,14 @@ func (d *fixture) write(name string, content any) {
 
 func (d *fixture) writeStack() {
 	d.Helper()
-	d.write("stack.json", description(d.reached(), d.outputs()))
-}
-
-// description is the content of stack.json, as the local server writes it.
-func description(at awsclients.Engines, outputs target.Outputs) map[string]any {
-	return map[string]any{
-		"region": at.Region, "access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey, "outputs": outputs,
-		"endpoints": map[string]string{"dynamodb": at.DynamoDB, "s3": at.S3, "kms": at.KMS},
-	}
+	d.write("stack.json", awsclients.Stack[target.Outputs]{Engines: d.reached(), Outputs: d.outputs()})
 }
 
 func (d *fixture) outputs() target.Outputs {
 	return target.Outputs{
 		AccessTableName: d.engines.Tables.Access, CredentialsTableName: d.engines.Tables.Credentials,
-		SyncJobsTableName: d.engines.Tables.SyncJobs, FilesBucketName: d.bucket,
-		SealingKeyArn: cmp.Or(d.sealing, d.engines.KeyARN), OwnSealingKeyArn: d.engines.KeyARN,
+		SyncJobsTableName: d.engines.Tables.Jobs, FilesBucketName: d.bucket,
+		SealingKeyArn: cmp.Or(d.sealing, d.engines.Tables.SealingKey), OwnSealingKeyArn: d.engines.Tables.SealingKey,
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/target"
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
@@ -84,10 +85,10 @@ func (s *shipped) parse(a *app, line string, args []string) parsedLine {
 // describe writes the stack's description.
 func (s *shipped) describe(env *cases.Environment) {
 	o := env.Outputs
-	text, err := json.Marshal(description(env.Engines(), target.Outputs{
+	text, err := json.Marshal(awsclients.Stack[target.Outputs]{Engines: env.Engines(), Outputs: target.Outputs{
 		AccessTableName: o.Access, CredentialsTableName: o.Credentials, SyncJobsTableName: o.Jobs, FilesBucketName: o.Files,
 		SealingKeyArn: o.SealingKey, OwnSealingKeyArn: env.OldKey,
-	}))
+	}})
 	kit.Must(env.TB(), err)
 	if s.described != string(text) {
 		s.described = string(text)

@@ -156,7 +156,7 @@ func TestADamagedJobIsListed(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	job := d.must("job", "create")
-	d.table(d.engines.Tables.SyncJobs).Set(t, kit.Key("job#"+job), "account", &types.AttributeValueMemberBOOL{})
+	d.table(d.engines.Tables.Jobs).Set(t, kit.Key("job#"+job), "account", &types.AttributeValueMemberBOOL{})
 	if shown := d.must("--json", "job", "list", "--status", "damaged"); strings.Count(shown, `"damaged"`) != 1 || !strings.Contains(shown, `{"account_id":null,"id":"`+job) {
 		t.Error(shown)
 	}

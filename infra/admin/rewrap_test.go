@@ -33,7 +33,7 @@ type move struct {
 func newMove(d *fixture, own, next string, credentials int) *move {
 	d.Helper()
 	m := &move{fixture: d, kms: kms.NewFromConfig(d.engines.Config), own: own, next: next}
-	d.engines.KeyARN = m.own
+	d.engines.Tables.SealingKey = m.own
 	m.writeStack()
 	var all errgroup.Group
 	all.SetLimit(8)

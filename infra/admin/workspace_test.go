@@ -38,7 +38,7 @@ func (d *fixture) seal(w ids.Workspace, name string, changes ...func(*byok.Draft
 	d.Helper()
 	config, tables := d.engines.Config, d.engines.Tables
 	store := byok.NewStore(dynamodb.NewFromConfig(config), tables.Credentials, tables.Control,
-		seal.NewSealer(kms.NewFromConfig(config), cmp.Or(d.sealing, d.engines.KeyARN)))
+		seal.NewSealer(kms.NewFromConfig(config), cmp.Or(d.sealing, d.engines.Tables.SealingKey)))
 	draft, err := store.Seal(d.Context(), d.account, w, byok.New{
 		Settings: byok.Settings{Provider: "openai", Name: name},
 		Key:      secret.New([]byte(providerKey)),

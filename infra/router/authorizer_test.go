@@ -70,7 +70,7 @@ func newFixture(t *testing.T) *fixture {
 	write(t, filepath.Join(folder, "names"), newNameKey()+"\n")
 	f.file = filepath.Join(folder, "router.yaml")
 	write(t, f.file, strings.NewReplacer("ACCESS", f.engines.Tables.Access, "CREDENTIALS", f.engines.Tables.Credentials,
-		"KEY_ARN", f.engines.KeyARN, "FOLDER", folder).Replace(`
+		"KEY_ARN", f.engines.Tables.SealingKey, "FOLDER", folder).Replace(`
 listen: 127.0.0.1:0
 name_keys_file: FOLDER/names
 stack: {AccessTableName: ACCESS, CredentialsTableName: CREDENTIALS, SealingKeyArn: "KEY_ARN"}
@@ -128,7 +128,7 @@ func (f *fixture) store(key string, settings byok.Settings) byok.Credential {
 // storeKey stores a credential in the tenant's workspace, for OpenAI unless the settings say more.
 func storeKey(t testing.TB, e kit.Engines, of kit.Tenant, key []byte, settings byok.Settings) byok.Credential {
 	t.Helper()
-	store := byok.NewStore(dynamodb.NewFromConfig(e.Config), e.Tables.Credentials, e.Tables.Control, seal.NewSealer(kms.NewFromConfig(e.Config), e.KeyARN))
+	store := byok.NewStore(dynamodb.NewFromConfig(e.Config), e.Tables.Credentials, e.Tables.Control, seal.NewSealer(kms.NewFromConfig(e.Config), e.Tables.SealingKey))
 	if settings.Provider == "" {
 		settings.Provider = "openai"
 	}

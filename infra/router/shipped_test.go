@@ -149,9 +149,9 @@ func newBench(t *testing.T, folder string) *bench {
 	if !ok {
 		t.Fatal("the kit's engines have another form")
 	}
-	at.KMS = b.serveKMS(at.KMS, b.config.Stack.SealingKey, b.engines.KeyARN)
+	at.KMS = b.serveKMS(at.KMS, b.config.Stack.SealingKey, b.engines.Tables.SealingKey)
 	engine := b.engines.Config
-	b.engines.Config, b.engines.KeyARN = at.Config(), b.config.Stack.SealingKey
+	b.engines.Config, b.engines.Tables.SealingKey = at.Config(), b.config.Stack.SealingKey
 	b.engines.Config.Retryer = engine.Retryer
 
 	work := t.TempDir()

@@ -46,9 +46,9 @@ func newFixture(t *testing.T) *fixture {
 	env := kit.Start(t)
 	f := &fixture{T: t, env: env, faulty: env.Config, faults: faults.Wrap(env.Config.HTTPClient),
 		db: dynamodb.NewFromConfig(env.Config), kms: kms.NewFromConfig(env.Config),
-		account: ids.New[ids.Account](), workspace: ids.New[ids.Workspace](), clock: new(time.Now()), keys: []string{env.KeyARN}}
+		account: ids.New[ids.Account](), workspace: ids.New[ids.Workspace](), clock: new(time.Now()), keys: []string{env.Tables.SealingKey}}
 	f.faulty.HTTPClient, f.faulty.APIOptions = f.faults, []func(*middleware.Stack) error{calls.RefuseMalformed} // as every client has it
-	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.KeyARN)
+	db, sealer := dynamodb.NewFromConfig(f.faulty), seal.NewSealer(kms.NewFromConfig(f.faulty), env.Tables.SealingKey)
 	f.store = byok.NewStore(db, env.Tables.Credentials, env.Tables.Control, sealer).At(func() time.Time { return *f.clock })
 	f.manager = byok.NewManager(db, env.Tables.Credentials)
 	f.rewraps = byok.NewWrappedKeys(db, env.Tables.Credentials)
@@ -133,7 +133,7 @@ func (f *fixture) newKey() string {
 
 // rewrapper moves data keys of the engines' KMS key to another one.
 func (f *fixture) rewrapper(to string) *seal.Rewrapper {
-	return seal.NewRewrapper(kms.NewFromConfig(f.faulty), to, f.env.KeyARN)
+	return seal.NewRewrapper(kms.NewFromConfig(f.faulty), to, f.env.Tables.SealingKey)
 }
 
 // move moves the credential without faults, as another run at the same time would.

@@ -22,7 +22,7 @@ func TestPagesListEachWrappedKeyOnceAndNoSecret(t *testing.T) {
 	f := newFixture(t)
 	want := map[ids.Credential]string{}
 	for range 60 { // more than a page
-		want[f.newCredential().ID] = f.env.KeyARN
+		want[f.newCredential().ID] = f.env.Tables.SealingKey
 	}
 	got := map[ids.Credential]string{}
 	for _, w := range f.wrappedKeys() {
@@ -87,12 +87,12 @@ func TestRewrapOfACredentialThatChangesInBetween(t *testing.T) {
 			f.rewriteRow(func(row kit.Row) { row["disabled"] = &types.AttributeValueMemberBOOL{Value: true} })
 		}, byok.Moved},
 		"moved by another run": {func(f *fixture, w byok.WrappedKey, next string) {
-			f.move(w, f.env.KeyARN, next)
+			f.move(w, f.env.Tables.SealingKey, next)
 		}, byok.AlreadyThere},
 		"moved elsewhere and back": {func(f *fixture, w byok.WrappedKey, _ string) {
 			key := f.newKey()
-			f.move(w, f.env.KeyARN, key)
-			f.move(f.wrappedKeys()[0], key, f.env.KeyARN)
+			f.move(w, f.env.Tables.SealingKey, key)
+			f.move(f.wrappedKeys()[0], key, f.env.Tables.SealingKey)
 		}, byok.Changed},
 		"given another key's name": {func(f *fixture, _ byok.WrappedKey, _ string) {
 			f.rewriteRow(nameAnotherKey)

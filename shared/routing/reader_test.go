@@ -44,11 +44,11 @@ func newFixture(t testing.TB) *fixture {
 	f.faults = faults.Wrap(f.engines.Config.HTTPClient)
 	config := f.engines.Config
 	config.HTTPClient = record.Client{HTTPClient: f.faults, Caller: "Router", Resources: map[string]string{
-		f.engines.Tables.Access: "AccessTable", f.engines.Tables.Credentials: "CredentialsTable", f.engines.KeyARN: "SealingKey",
+		f.engines.Tables.Access: "AccessTable", f.engines.Tables.Credentials: "CredentialsTable", f.engines.Tables.SealingKey: "SealingKey",
 	}}
 	var err error
 	f.reader, err = routing.NewReader(dynamodb.NewFromConfig(config), kms.NewFromConfig(config), routing.Config{
-		AccessTable: f.engines.Tables.Access, CredentialsTable: f.engines.Tables.Credentials, SealingKeyARNs: []string{f.engines.KeyARN},
+		AccessTable: f.engines.Tables.Access, CredentialsTable: f.engines.Tables.Credentials, SealingKeyARNs: []string{f.engines.Tables.SealingKey},
 	})
 	kit.Must(t, err)
 	t.Cleanup(f.reader.Close)
@@ -62,7 +62,7 @@ func (f *fixture) store(t testing.TB, settings byok.Settings) byok.Credential {
 	t.Helper()
 	settings.Provider = provider
 	store := byok.NewStore(f.db, f.engines.Tables.Credentials, f.engines.Tables.Control,
-		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.KeyARN))
+		seal.NewSealer(kms.NewFromConfig(f.engines.Config), f.engines.Tables.SealingKey))
 	draft, err := store.Seal(t.Context(), f.account, f.workspace, byok.New{Settings: settings, Key: secret.New([]byte("sk-secret"))})
 	kit.Must(t, err)
 	kit.Must(t, store.Create(t.Context(), draft))

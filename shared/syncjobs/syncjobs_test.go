@@ -33,7 +33,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	engines := kit.Start(t)
 	f := &fixture{
-		T: t, table: engines.Tables.SyncJobs, faults: faults.Wrap(engines.Config.HTTPClient),
+		T: t, table: engines.Tables.Jobs, faults: faults.Wrap(engines.Config.HTTPClient),
 		account: ids.New[ids.Account](), clock: time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC),
 	}
 	engines.Config.HTTPClient = f.faults

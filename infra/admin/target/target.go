@@ -175,21 +175,15 @@ func (t *Target) ConnectLocal() error {
 	if err != nil {
 		return err
 	}
-	var stack struct {
-		awsclients.Engines                    // without the endpoints
-		Endpoints          awsclients.Engines `json:"endpoints"`
-		Outputs            map[string]string  `json:"outputs"`
-	}
+	var stack awsclients.Stack[map[string]string]
 	if err := json.Unmarshal(written, &stack); err != nil {
 		return fmt.Errorf("reading %s: it is not JSON of the expected shape", path)
 	}
 	if t.Outputs, err = newOutputs(stack.Outputs); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
-	at := stack.Engines
-	at.DynamoDB, at.KMS, at.S3 = stack.Endpoints.DynamoDB, stack.Endpoints.KMS, stack.Endpoints.S3
-	t.engines = map[string]string{"DynamoDB": at.DynamoDB, "KMS": at.KMS, "S3": at.S3}
-	t.Config = at.Config()
+	t.engines = map[string]string{"DynamoDB": stack.DynamoDB, "KMS": stack.KMS, "S3": stack.S3}
+	t.Config = stack.Config()
 	t.Config.HTTPClient, t.Config.Retryer, t.Config.APIOptions = httpClient(), calls.Retryer, []func(*middleware.Stack) error{calls.RefuseMalformed}
 	return nil
 }

@@ -27,6 +27,14 @@ type Engines struct {
 	SecretAccessKey string `json:"secret_access_key"`
 }
 
+// Stack is what stack.json says of a stack: the local server writes it for other programs on
+// this machine.
+type Stack[Outputs any] struct {
+	Engines
+	Outputs    Outputs           `json:"outputs"`
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
 // Config configures clients that reach the engines. Give it to the functions below.
 func (e Engines) Config() aws.Config {
 	return aws.Config{

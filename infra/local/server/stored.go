@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/local/demo"
 	"signalbox.dev/infra/local/engines"
 	"signalbox.dev/infra/local/provision"
@@ -45,11 +46,7 @@ func (s *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 // writeStack writes what other programs on this machine need, such as the operator's
 // command: the stack's outputs and the engines.
 func (s *Server) writeStack(outputs map[string]string) error {
-	at := s.engines.Engines
-	return state.Write(filepath.Join(s.options.State, "stack.json"), map[string]any{
-		"region": at.Region, "endpoints": map[string]string{"dynamodb": at.DynamoDB, "kms": at.KMS, "s3": at.S3},
-		"access_key_id": at.AccessKeyID, "secret_access_key": at.SecretAccessKey, "outputs": outputs,
-	})
+	return state.Write(filepath.Join(s.options.State, "stack.json"), awsclients.Stack[map[string]string]{Engines: s.engines.Engines, Outputs: outputs})
 }
 
 // lost lists everything that a reset removes.

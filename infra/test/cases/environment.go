@@ -208,12 +208,10 @@ func onEngines(t *testing.T, s *setup) *Environment {
 		shared.before, shared.oldKey = e.NewTables(t, 1)[0], e.Key(t)
 	}
 	e.Config.Retryer = calls.Retryer
+	e.Tables.Files = shared.buckets[s.versioning]
 	return &Environment{
 		t: t, setup: s, waited: make(chan struct{}), Versioning: s.versioning, Before: shared.before, OldKey: shared.oldKey, config: e.Config, storage: shared.client,
-		Outputs: kit.Outputs{
-			Access: e.Tables.Access, Credentials: e.Tables.Credentials, Jobs: e.Tables.SyncJobs, Control: e.Tables.Control,
-			Files: shared.buckets[s.versioning], SealingKey: e.KeyARN,
-		},
+		Outputs: e.Tables,
 	}
 }
 
@@ -222,7 +220,12 @@ func (env *Environment) Engines() awsclients.Engines {
 	if env.OnEngines() {
 		return env.config.ConfigSources[0].(awsclients.Engines) //nolint:errcheck // the kit has put it there
 	}
-	return awsclients.Engines{DynamoDB: "http://dynamodb.model", S3: "http://s3.model", KMS: "http://kms.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret"}
+	return ModelEngines
+}
+
+// ModelEngines are addresses for clients of the model.
+var ModelEngines = awsclients.Engines{
+	DynamoDB: "http://dynamodb.model", KMS: "http://kms.model", S3: "http://s3.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret",
 }
 
 // plain is an HTTP client without faults.

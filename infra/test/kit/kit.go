@@ -20,27 +20,8 @@ type Engines struct {
 	// Config makes clients that reach the engines. It is the test's own copy:
 	// put a faults.Transport into its HTTPClient to make calls fail.
 	Config aws.Config
-	Tables Tables
-	// KeyARN is the KMS key under which credentials are sealed.
-	KeyARN string
-}
-
-// Tables are the names of the four tables.
-type Tables struct {
-	Access      string
-	Credentials string
-	SyncJobs    string
-	Control     string
-}
-
-// Keys are the key attributes of each table, all strings.
-func (t Tables) Keys() map[string][]string {
-	return map[string][]string{
-		t.Access:      {"pk", "sk"},
-		t.Credentials: {"pk", "sk"},
-		t.SyncJobs:    {"pk"},
-		t.Control:     {"pk"},
-	}
+	// Tables are the names of the four tables, and the KMS key under which credentials are sealed.
+	Tables Outputs
 }
 
 // running is the one set of engines of this test binary. It is computed once

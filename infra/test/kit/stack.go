@@ -47,21 +47,14 @@ func OpenStack(ctx context.Context, file string) (*Stack, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the stack: %w", err)
 	}
-	var described struct {
-		awsclients.Engines
-		Endpoints  awsclients.Engines `json:"endpoints"`
-		Outputs    Outputs            `json:"outputs"`
-		Parameters map[string]string  `json:"parameters"`
-	}
+	var described awsclients.Stack[Outputs]
 	if err := json.Unmarshal(text, &described); err != nil {
 		return nil, fmt.Errorf("decoding the stack: %w", err)
 	}
-	at := described.Engines
-	at.DynamoDB, at.KMS, at.S3 = described.Endpoints.DynamoDB, described.Endpoints.KMS, described.Endpoints.S3
-	c := at.Config()
+	c := described.Config()
 	c.RetryMaxAttempts = maxAttempts
-	if at.DynamoDB == "" {
-		if c, err = config.LoadDefaultConfig(ctx, config.WithRegion(at.Region), config.WithRetryMaxAttempts(maxAttempts)); err != nil {
+	if described.DynamoDB == "" {
+		if c, err = config.LoadDefaultConfig(ctx, config.WithRegion(described.Region), config.WithRetryMaxAttempts(maxAttempts)); err != nil {
 			return nil, fmt.Errorf("configuring the AWS clients: %w", err)
 		}
 	}

@@ -22,11 +22,12 @@ func newEngines(ctx context.Context, config aws.Config) (Engines, error) {
 	engines := Engines{
 		Config: config,
 		// The names in router.yaml, which the router's tests run as it is.
-		Tables: Tables{Access: "signalbox-access", Credentials: "signalbox-credentials", SyncJobs: "sync-jobs", Control: "control"},
+		Tables: Outputs{Access: "signalbox-access", Credentials: "signalbox-credentials", Jobs: "sync-jobs", Control: "control"},
 	}
 	var err error
-	engines.KeyARN, err = createKey(ctx, config)
-	return engines, errors.Join(err, createTables(ctx, config, engines.Tables.Keys()))
+	engines.Tables.SealingKey, err = createKey(ctx, config)
+	o, both := engines.Tables, []string{"pk", "sk"}
+	return engines, errors.Join(err, createTables(ctx, config, map[string][]string{o.Access: both, o.Credentials: both, o.Jobs: both[:1], o.Control: both[:1]}))
 }
 
 // createTables makes tables with these key attributes, side by side.
