@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -71,18 +72,10 @@ func checkName(name string) error {
 	return nil
 }
 
-// account reads the account, or returns ErrNoAccount.
-func (r *Registry) account(ctx context.Context, id ids.Account) (accountItem, error) {
-	found, err := get[accountItem](ctx, r.db, r.table, accountAt(id))
-	switch {
-	case err != nil:
-		return accountItem{}, fmt.Errorf("looking up the account: %w", err)
-	case !found.exists:
-		return accountItem{}, ErrNoAccount
-	case found.damage != nil:
-		return accountItem{}, found.damage
-	}
-	return found.row, nil
+// account reads a sound account, or returns ErrNoAccount.
+func (r *Registry) account(ctx context.Context, id ids.Account) (Account, error) {
+	found, err := r.FindAccount(ctx, id)
+	return found, cmp.Or(err, found.Damage)
 }
 
 // firstWorkspace is the name of an account's first workspace.

@@ -70,7 +70,7 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	for i, item := range rows {
 		row, damage := decode[workspaceItem](item)
 		workspaces[i] = row.workspace()
-		workspaces[i].Default, workspaces[i].Damage = workspaces[i].ID == owner.DefaultWorkspace, damage
+		workspaces[i].Default, workspaces[i].Damage = workspaces[i].ID == owner.Default, damage
 	}
 	slices.SortFunc(workspaces, func(a, b Workspace) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))

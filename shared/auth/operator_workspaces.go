@@ -47,7 +47,7 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 		return Workspace{}, err
 	}
 	if id == "" {
-		id = owner.DefaultWorkspace
+		id = owner.Default
 	}
 	found, err := get[workspaceItem](ctx, r.db, r.table, workspaceAt(id))
 	switch {
@@ -59,7 +59,7 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 		return Workspace{}, found.damage
 	}
 	workspace := found.row.workspace()
-	workspace.Default = id == owner.DefaultWorkspace
+	workspace.Default = id == owner.Default
 	return workspace, nil
 }
 
@@ -148,7 +148,7 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 			return err
 		}
 		withoutDefault := r.isNotDefault(account, workspace)
-		if owner.DefaultWorkspace == workspace {
+		if owner.Default == workspace {
 			withoutDefault = r.clearDefault(account, workspace)
 		}
 		writes := []write{r.mark(account, workspace), withoutDefault.refusing(errOtherDefault)}
