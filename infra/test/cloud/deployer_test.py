@@ -380,6 +380,26 @@ class Pages(unittest.TestCase):
             for line in re.sub(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", "", block).splitlines():
                 self.assertNotRegex(line, r"(^|\s)#", page)
 
+    def test_a_block_alone_works_or_stops_before_it_changes_anything(self):
+        """In a new shell, after its first block, the names of earlier blocks are not there."""
+        stub = """#!/bin/bash
+        [[ "$*" =~ ' '(describe|get|list|filter|lookup|start-query|wait|find|show|check|plan) ]] || echo "$*" >>changes
+        case "$*" in *describe-backup*) echo AVAILABLE ;; *) echo ACTIVE ;; esac
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            here = pathlib.Path(folder)
+            for name in ("aws", "admin", "gh", "grep", "install", "make", "sam", "sleep", "tar", "infra/cloud/run"):
+                program = here / name if "/" in name else here / ".build" / name
+                program.parent.mkdir(parents=True, exist_ok=True)
+                program.write_text(stub)
+                program.chmod(0o755)
+            for page, block in ((page, block) for page in PAGES for block in sum(sections(page).values(), [])):
+                before = sections("deploy")["The shell"] + (sections(page)["Before you begin"] if page == "restore" else []) + ["rm -f changes"]
+                ran = subprocess.run(["bash", "-euc", "\n".join((*before, block))], cwd=folder, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+                if ran.returncode:
+                    self.assertRegex(ran.stderr, "unbound variable|parameter null or not set", block)
+                    self.assertFalse((here / "changes").exists(), f"{page}: {ran.stderr}: {block}")
+
     def test_a_stop_ends_with_the_reserved_concurrency(self):
         for page in PAGES:
             for block in sum(sections(page).values(), []):
