@@ -397,7 +397,7 @@ class Pages(unittest.TestCase):
                 before = sections("deploy")["The shell"] + (sections(page)["Before you begin"] if page == "restore" else []) + ["rm -f changes"]
                 ran = subprocess.run(["bash", "-euc", "\n".join((*before, block))], cwd=folder, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
                 if ran.returncode:
-                    self.assertRegex(ran.stderr, "unbound variable|parameter null or not set", block)
+                    self.assertRegex(ran.stderr, "unbound variable|parameter null or not set|command not found", block)
                     self.assertFalse((here / "changes").exists(), f"{page}: {ran.stderr}: {block}")
 
     def test_a_stop_ends_with_the_reserved_concurrency(self):
