@@ -14,6 +14,7 @@ import re
 import unittest
 
 from account import ROOT
+from runbook import PAGES
 from stack import SOURCE, Stack
 from template_test import ALL
 
@@ -206,6 +207,8 @@ class Incidents(unittest.TestCase):
             if self.stack.named(name) in rolling_back:  # errors of the old version would stop the deployment that fixes them
                 versions = [{"Version", "ExecutedVersion"} & {d["Name"] for d in q["MetricStat"]["Metric"]["Dimensions"]} for q in p["Metrics"] if "MetricStat" in q]
                 self.assertTrue(all(versions), name)
+            else:
+                self.assertRegex(PAGES["alarms"], rf"(?m)^## {p['AlarmDescription'].rpartition('infra/operations/alarms.md, ')[2]}$")
 
     def test_each_saved_query_asks_what_is_logged(self):
         """Its fields and values are those of some line, and it asks every function. PUT … stands for a value that a person writes there."""
