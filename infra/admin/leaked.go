@@ -11,8 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
 )
@@ -85,10 +83,4 @@ func stringsOf(document any) (all []string) {
 		}
 	}
 	return all
-}
-
-// folded removes the differences between spellings of a name: composed and
-// decomposed letters, upper and lower case, and kinds and numbers of blanks.
-func folded(name string) string {
-	return strings.Join(strings.Fields(strings.ToLower(norm.NFKC.String(name))), " ")
 }

@@ -24,15 +24,12 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/shared/calls"
-	"signalbox.dev/shared/ids"
 )
 
 func main() {
@@ -64,38 +61,6 @@ type commandLine struct {
 	Credential credentialCommands   `cmd:"" help:"Stored provider credentials."`
 	Restore    restoreCommands      `cmd:"" help:"The tables after a restore."`
 	Completion arguments.Completion `cmd:"" help:"Write a completion script for your shell."`
-}
-
-// owner names the account that a command acts for. The command finds nothing of other
-// accounts.
-type owner struct {
-	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The local server has a default: its demo account."`
-}
-
-type scope struct {
-	owner
-	Workspace ids.Workspace `placeholder:"ID" help:"The workspace; if omitted, the account's default."`
-}
-
-// app is the command; tests replace its fields.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	now            func() time.Time
-	pause          func(context.Context, time.Duration) error
-	http           aws.HTTPClient // nil means the target's own
-	// terminal means that standard error is a terminal. interactive means that standard
-	// input is one as well.
-	terminal, interactive bool
-	// width is the number of columns of the terminal on standard output, or 0 without one.
-	width int
-}
-
-func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	return &app{
-		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: calls.Wait,
-		terminal: output.IsTerminal(stderr), interactive: output.IsTerminal(stderr) && output.IsTerminal(stdin), width: output.WidthOf(stdout),
-	}
 }
 
 // run executes one command line and returns the exit code.
@@ -195,7 +160,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 			return err
 		}
 	}
-	s := a.session(t, given, audits)
+	s := a.session(t, output.Writer{To: a.stdout, JSON: given.JSON, Quiet: given.Quiet, Width: a.width, Now: a.now()}, audits)
 	if isChange {
 		s.Note("%s", t.Announcement())
 	}
@@ -236,9 +201,6 @@ type helpFlag bool
 func (helpFlag) BeforeReset(c *kong.Context) error {
 	return cmp.Or(c.PrintUsage(false), arguments.ErrShown)
 }
-
-// version is set by the linker: see the Makefile.
-var version = "unknown"
 
 type versionFlag bool
 

@@ -9,8 +9,11 @@ import (
 	"os/user"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"golang.org/x/text/unicode/norm"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
@@ -20,8 +23,30 @@ import (
 	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/files"
+	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
+
+// app is the command; tests replace its fields.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	now            func() time.Time
+	pause          func(context.Context, time.Duration) error
+	http           aws.HTTPClient // nil means the target's own
+	// terminal means that standard error is a terminal. interactive means that standard
+	// input is one as well.
+	terminal, interactive bool
+	// width is the number of columns of the terminal on standard output, or 0 without one.
+	width int
+}
+
+func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
+	return &app{
+		stdin: stdin, stdout: stdout, stderr: stderr, now: time.Now, pause: calls.Wait,
+		terminal: output.IsTerminal(stderr), interactive: output.IsTerminal(stderr) && output.IsTerminal(stdin), width: output.WidthOf(stdout),
+	}
+}
 
 type session struct {
 	*app
@@ -41,7 +66,7 @@ type session struct {
 	filed     int       // the number of lines that only the file has
 }
 
-func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer) *session {
+func (a *app) session(t *target.Target, out output.Writer, auditFile io.Writer) *session {
 	if a.http != nil {
 		t.Config.HTTPClient = a.http
 	}
@@ -58,9 +83,7 @@ func (a *app) session(t *target.Target, given *commandLine, auditFile io.Writer)
 		fileStore:   files.NewStore(bucket, t.Outputs.FilesBucketName),
 		who:         []any{"user", "unknown", "target", t.Name},
 		auditFile:   auditFile,
-		out: output.Writer{
-			To: a.stdout, JSON: given.JSON, Quiet: given.Quiet, Width: a.width, Now: a.now(),
-		},
+		out:         out,
 	}
 	s.out.Note = s.Note
 	s.Stack = acts.Stack{
@@ -187,6 +210,17 @@ func changeEach[N ~string](ctx context.Context, s *session, kind, state string, 
 	return failed
 }
 
+// owner names the account that a command acts for. The command finds nothing of other
+// accounts.
+type owner struct {
+	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account. The local server has a default: its demo account."`
+}
+
+type scope struct {
+	owner
+	Workspace ids.Workspace `placeholder:"ID" help:"The workspace; if omitted, the account's default."`
+}
+
 // confirmation asks before something is destroyed for good.
 type confirmation struct {
 	Yes bool `help:"Do not ask for a confirmation. Required without a terminal."`
@@ -209,6 +243,12 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect, name, id 
 		return acts.Refusal("not confirmed: nothing was changed")
 	}
 	return nil
+}
+
+// folded removes the differences between spellings of a name: composed and
+// decomposed letters, upper and lower case, and kinds and numbers of blanks.
+func folded(name string) string {
+	return strings.Join(strings.Fields(strings.ToLower(norm.NFKC.String(name))), " ")
 }
 
 func (a *app) line(ctx context.Context) (string, error) {

@@ -9,6 +9,9 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
+// version is set by the linker: see the Makefile.
+var version = "unknown"
+
 type statusCommand struct {
 	Account ids.Account `env:"SIGNALBOX_ACCOUNT" placeholder:"ID" help:"The account that would be meant."`
 }

@@ -160,17 +160,6 @@ func (s *Stack) changeKeys(ctx context.Context, action string, keys []auth.Key, 
 	return changed, failed
 }
 
-// nameLeft names keys that were not changed, and returns a finding if there are any.
-func (s *Stack) nameLeft(keys []auth.Key) error {
-	for _, key := range keys {
-		s.Warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Damage, errors.New("it belongs to another account"))))
-	}
-	if len(keys) > 0 {
-		return errKeysLeft
-	}
-	return nil
-}
-
 // Split divides rows into those for which a condition holds and the others.
 func Split[T any](rows []T, holds func(T) bool) (with, without []T) {
 	for _, row := range rows {

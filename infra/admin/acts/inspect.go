@@ -37,6 +37,12 @@ type Finding struct {
 // repair is one conditional write or transaction. The deletion of a workspace is several.
 type repair func(context.Context, *auth.Registry) error
 
+// Tables are the access table, and the places of the stored credentials.
+type Tables struct {
+	Access     *auth.Survey
+	Placements []byok.Surveyed
+}
+
 // CountBy counts the findings by who mends them.
 func CountBy(found []Finding) map[string]int {
 	counts := map[string]int{}

@@ -20,12 +20,6 @@ const (
 	ErrLeft         = Findings("everything else is repaired; findings are left for you: they are listed")
 )
 
-// Tables are the access table, and the places of the stored credentials.
-type Tables struct {
-	Access     *auth.Survey
-	Placements []byok.Surveyed
-}
-
 // Survey reads both tables, the credentials first. A counter moves before its credential is
 // stored, so no credential is ahead of a counter that is read later.
 func (s *Stack) Survey(ctx context.Context) (Tables, error) {

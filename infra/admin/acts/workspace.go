@@ -107,6 +107,17 @@ func (s *Stack) deleteKeys(ctx context.Context, account ids.Account, id ids.Work
 	return deleted, cmp.Or(err, s.nameLeft(others))
 }
 
+// nameLeft names keys that were not changed, and returns a finding if there are any.
+func (s *Stack) nameLeft(keys []auth.Key) error {
+	for _, key := range keys {
+		s.Warn(fmt.Sprintf("key %s is left: %v", key.Hash, cmp.Or(key.Damage, errors.New("it belongs to another account"))))
+	}
+	if len(keys) > 0 {
+		return errKeysLeft
+	}
+	return nil
+}
+
 // RequestsEnd is the time after a workspace's deletion during which a request may still store
 // a credential in it. A request that was under way counts as before the deletion, and ends
 // at the functions' timeout of 10 seconds. Five more seconds allow for clocks that differ,
