@@ -27,7 +27,7 @@ func TestOnlyANameConfirms(t *testing.T) {
 		return confirmation{}.confirm(ctx, s, "removes it", "a name", "5ad6c81e-id")
 	}
 	for typed, confirms := range map[string]bool{
-		"a name\n": true, "5ad6c81e-id\n": true, "5AD6C81E\n": true, "5ad6c81\n": false, "5ad6c81e-if\n": false, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
+		"a name\n": true, "5ad6c81e-id\n": true, "5AD6C81E\n": true, "5ad6c81\n": false, "\uff15\uff41\uff44\n": false, "5ad6c81e-if\n": false, "a name": false, "": false, "\n": false, "y\n": false, "yes\n": false,
 		"A  NAME\n": true, "\uff41\u00a0name\n": true, "a name0\n": false, "\na name\n": false,
 	} {
 		err := confirm(t.Context(), strings.NewReader(typed))

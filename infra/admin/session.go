@@ -238,8 +238,9 @@ func (c confirmation) confirm(ctx context.Context, s *session, effect, name, id 
 	}
 	_, _ = fmt.Fprintf(s.stderr, "%s\nType its name or id to confirm: ", output.OneLine("This "+effect+"."))
 	typed, err := s.line(ctx)
-	isName := folded(typed) != "" && folded(typed) == folded(name)
-	if isID := len(typed) >= 8 && strings.HasPrefix(id, folded(typed)); err != nil || !isName && !isID {
+	typed = folded(typed)
+	isName := typed != "" && typed == folded(name)
+	if isID := len(typed) >= 8 && strings.HasPrefix(id, typed); err != nil || !isName && !isID {
 		return acts.Refusal("not confirmed: nothing was changed")
 	}
 	return nil
