@@ -178,7 +178,7 @@ const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_a
 // of this service writes NULL, which the decoder reads as zero, for example as a key that never
 // expires.
 func decode[T interface{ check() error }](item map[string]types.AttributeValue) (row T, damage error) {
-	damage = calls.Decode(item, &row)
+	damage = calls.Decode(item, &row, "account")
 	for _, value := range item {
 		if _, isNull := value.(*types.AttributeValueMemberNULL); isNull {
 			damage = errors.New("stored NULL")

@@ -129,8 +129,8 @@ func readTable(ctx context.Context, db dynamodb.ScanAPIClient, table string) ([]
 func scan(ctx context.Context, db dynamodb.ScanAPIClient, in *dynamodb.ScanInput, attributes ...string) iter.Seq2[[]row, error] {
 	in.ConsistentRead = aws.Bool(true)
 	in.ProjectionExpression, in.ExpressionAttributeNames = project(attributes...)
-	pages := dynamodb.NewScanPaginator(db, in)
 	return func(yield func([]row, error) bool) {
+		pages := dynamodb.NewScanPaginator(db, in)
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {

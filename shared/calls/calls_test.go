@@ -84,13 +84,13 @@ func TestDecode(t *testing.T) {
 		damaged[name] = value
 		delete(without, name)
 		var got, want row
-		err := calls.Decode(damaged, &got)
-		if _ = calls.Decode(without, &want); err == nil || err.Error() != name+" is of another type" || !reflect.DeepEqual(got, want) {
+		err := calls.Decode(damaged, &got, "account")
+		if _ = calls.Decode(without, &want, "account"); err == nil || err.Error() != name+" is of another type" || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
 		}
 	}
 	once := testing.AllocsPerRun(10, func() { _ = attributevalue.UnmarshalMap(sound, new(row)) })
-	if n := testing.AllocsPerRun(10, func() { _ = calls.Decode(sound, new(row)) }); n > once {
+	if n := testing.AllocsPerRun(10, func() { _ = calls.Decode(sound, new(row), "account") }); n > once {
 		t.Errorf("%v allocations for a sound row, %v for the decoder", n, once)
 	}
 }

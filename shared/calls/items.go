@@ -35,16 +35,19 @@ func Get(ctx context.Context, db itemGetter, table string, key map[string]types.
 
 // Decode decodes an item into a zero row, a struct. Of a damaged item it decodes the sound attributes,
 // so the row still says whose it is. The error names the first damaged attribute, and quotes no
-// value. The decoder accepts a number as a string; an account never is one.
-func Decode[T any](item map[string]types.AttributeValue, row *T) (damage error) {
-	_, isNumber := item["account"].(*types.AttributeValueMemberN)
-	if !isNumber && attributevalue.UnmarshalMap(item, row) == nil {
+// value. The decoder accepts a number as a string: in the attributes texts it is damage.
+func Decode[T any](item map[string]types.AttributeValue, row *T, texts ...string) (damage error) {
+	isNumber := func(name string) bool {
+		_, number := item[name].(*types.AttributeValueMemberN)
+		return number && slices.Contains(texts, name)
+	}
+	if !slices.ContainsFunc(texts, isNumber) && attributevalue.UnmarshalMap(item, row) == nil {
 		return nil
 	}
 	var sound T // the decoder leaves parts of a damaged attribute
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(item))) {
 		next := sound
-		if isNumber && name == "account" || attributevalue.UnmarshalMap(map[string]types.AttributeValue{name: item[name]}, &next) != nil {
+		if isNumber(name) || attributevalue.UnmarshalMap(map[string]types.AttributeValue{name: item[name]}, &next) != nil {
 			damage = fmt.Errorf("%s is of another type", name)
 			continue
 		}

@@ -127,7 +127,7 @@ func (f Found) Damage() error { return f.damage }
 // no value.
 func read(stored map[string]types.AttributeValue) (item, error) {
 	var i item
-	damage := calls.Decode(stored, &i)
+	damage := calls.Decode(stored, &i, "account")
 	return i, cmp.Or(damage, i.check())
 }
 
