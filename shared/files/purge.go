@@ -18,6 +18,9 @@ import (
 // batch is how many versions S3 deletes in one call, and lists in one page.
 const batch = 1000
 
+// attempts bounds how often a purge tries what S3 refuses, as any call.
+const attempts = 3
+
 // errVisible ends a purge that must not continue.
 var errVisible = errors.New("the current version can be read")
 
@@ -30,30 +33,23 @@ var errVisible = errors.New("the current version can be read")
 //
 // If S3 refused to delete something, purge pauses, lists and deletes again: S3 was busy,
 // or another caller has removed it. While S3 is busy, only the request's time ends that.
-// For other refusals it has three attempts, like any call: the third refusal without
-// progress in between ends it.
+// Any other refusal ends it if it is the third attempt, or a later one, without progress.
 func (d *deletion) purge(ctx context.Context) error {
-	inVain := 0   // rounds since the last progress
-	refusals := 0 // of other kinds since then
-	for {
+	for inVain := 1; ; inVain++ {
 		listed, err := d.list(ctx)
 		if err != nil || len(listed.versions)+len(listed.markers) == 0 {
 			return err
 		}
 		removed, err := d.removeListed(ctx, listed)
-		refused, isRefused := errors.AsType[*refusal](err)
-		if err != nil && !isRefused {
-			return err
-		}
-		inVain++
-		if isRefused && !refused.busy {
-			refusals++
-		}
 		if removed > 0 {
-			inVain, refusals = 0, 0
+			inVain = 0
 		}
-		if isRefused && (refusals > 2 || calls.Pause(ctx, inVain) != nil) {
-			return refused
+		if err == nil {
+			continue
+		}
+		refused, isRefused := errors.AsType[*refusal](err)
+		if !isRefused || inVain >= attempts && !refused.busy || calls.Pause(ctx, inVain) != nil {
+			return err
 		}
 	}
 }
