@@ -48,6 +48,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -73,6 +74,7 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	debug.SetGCPercent(400)                                       // a tenth of the CPU for a few MB; GOMEMLIMIT bounds the memory
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // a core dump would hold keys; less is always allowed
 	if *shown {
 		fmt.Println("router", version)

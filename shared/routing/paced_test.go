@@ -248,7 +248,7 @@ func TestALateCall(t *testing.T) {
 			defer cancel()
 			var calls, cut atomic.Int64
 			began := time.Now()
-			_, err := firstOf(ctx, make(slots, c.seconds), func(ctx context.Context) (string, error) {
+			_, err := firstOf(ctx, late{make(slots, c.seconds), make(chan func())}, func(ctx context.Context) (string, error) {
 				answer := []time.Duration{c.first, c.second}[calls.Add(1)-1] * time.Millisecond
 				select {
 				case <-time.After(max(answer, -answer)):

@@ -51,7 +51,7 @@ type (
 	ownTables struct {
 		tables
 		retryer aws.Retryer
-		seconds slots
+		late    late
 	}
 	ownKMS struct {
 		decrypter
@@ -66,14 +66,14 @@ func (o ownTables) rules(options *dynamodb.Options) {
 
 func (o ownTables) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	options = append(options, o.rules)
-	return firstOf(ctx, o.seconds, func(ctx context.Context) (*dynamodb.GetItemOutput, error) {
+	return firstOf(ctx, o.late, func(ctx context.Context) (*dynamodb.GetItemOutput, error) {
 		return o.tables.GetItem(ctx, in, options...)
 	})
 }
 
 func (o ownTables) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	options = append(options, o.rules)
-	return firstOf(ctx, o.seconds, func(ctx context.Context) (*dynamodb.QueryOutput, error) { return o.tables.Query(ctx, in, options...) })
+	return firstOf(ctx, o.late, func(ctx context.Context) (*dynamodb.QueryOutput, error) { return o.tables.Query(ctx, in, options...) })
 }
 
 // Decrypt makes one call after the other, each with more time: an answer that comes second is a
@@ -95,27 +95,55 @@ const (
 	mostSeconds = 16
 )
 
+// late makes calls that may be late.
+type late struct {
+	seconds slots
+	// idle takes calls to goroutines that wait for one. A new goroutine would first have to grow
+	// its stack for the SDK, which took a tenth of the authorizer's CPU.
+	idle chan func()
+}
+
+// begin makes the call on another goroutine.
+func (l late) begin(call func()) {
+	select {
+	case l.idle <- call:
+		return
+	default:
+	}
+	go func() {
+		end := time.NewTimer(byok.ReadTime)
+		for call != nil {
+			call()
+			end.Reset(byok.ReadTime)
+			select {
+			case call = <-l.idle:
+			case <-end.C:
+				call = nil
+			}
+		}
+	}()
+}
+
 // firstOf makes a call, and if it is late the same call beside it. The first success counts. The
 // other call goes on, for callTime at most: it would take its connection with it, and a
 // service that is slow already would have to make new ones.
-func firstOf[V any](ctx context.Context, seconds slots, call func(context.Context) (V, error)) (value V, err error) {
+func firstOf[V any](ctx context.Context, l late, call func(context.Context) (V, error)) (value V, err error) {
 	answers := make(chan calls.Result[V], 2)
-	begin := func(end func()) {
-		defer end()
+	attempt := func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
 		defer cancel()
 		answers <- calls.ResultOf(safely(ctx, call))
 	}
-	go begin(func() {})
-	late := time.NewTimer(lateAfter)
-	defer late.Stop()
+	l.begin(attempt)
+	isLate := time.NewTimer(lateAfter)
+	defer isLate.Stop()
 	for pending := 1; pending > 0; {
 		select {
-		case <-late.C:
+		case <-isLate.C:
 			select {
-			case seconds <- struct{}{}:
+			case l.seconds <- struct{}{}:
 				pending++
-				go begin(func() { <-seconds })
+				l.begin(func() { defer func() { <-l.seconds }(); attempt() })
 			default:
 			}
 		case answer := <-answers:
@@ -165,7 +193,7 @@ func NewReader(db tables, decrypter decrypter, c Config) (*Reader, error) {
 	if c.AccessTable == "" || c.CredentialsTable == "" || len(c.SealingKeyARNs) == 0 {
 		return nil, errors.New("a reader needs both tables and the ARN of a sealing key")
 	}
-	db = ownTables{db, calls.Retryer(), make(slots, mostSeconds)}
+	db = ownTables{db, calls.Retryer(), late{make(slots, mostSeconds), make(chan func())}}
 	r := &Reader{
 		accessTable: c.AccessTable, credentialsTable: c.CredentialsTable, tables: db, workspaces: auth.NewWorkspaces(db, c.AccessTable),
 		opener: seal.NewOpener(ownKMS{decrypter, calls.Retryer()}, c.SealingKeyARNs...), opened: newCache(mostOpened),
