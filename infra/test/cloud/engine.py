@@ -92,7 +92,7 @@ class Engine:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ministack"], cwd=folder, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True,
             env=os.environ | {
-                "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "TMPDIR": str(folder), "AWS_LAMBDA_LOG_FORMAT": "JSON",
+                "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "TMPDIR": str(folder),
                 "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0", "DOCKER_HOST": "unix:///nowhere",
             },
         )
