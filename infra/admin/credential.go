@@ -152,7 +152,9 @@ func (c credentialDisable) Run(ctx context.Context, s *session) error {
 			}
 			err = s.Credentials.Disable(ctx, found.Workspace, found.ID)
 		}
-		return one.report(ctx, s, step{action: "credential.disable", state: "disabled", needless: found.Disabled}, found, err)
+		err = orUnchanged(err, found.Disabled)
+		s.Audit(ctx, "credential.disable", err, one.attrs(found))
+		return one.say(s, err, found, "disabled")
 	})
 }
 
@@ -164,7 +166,9 @@ func (c credentialEnable) Run(ctx context.Context, s *session) error {
 			err = s.Credentials.Enable(ctx, found.Workspace, found.ID)
 		}
 		isRead := found.CreatedAt.Unix() > 0 // a damaged one has no time
-		return one.report(ctx, s, step{action: "credential.enable", state: "active", needless: isRead && !found.Disabled}, found, err)
+		err = orUnchanged(err, isRead && !found.Disabled)
+		s.Audit(ctx, "credential.enable", err, one.attrs(found))
+		return one.say(s, err, found, "active")
 	})
 }
 
@@ -178,7 +182,8 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 		}
 		err = s.Credentials.Delete(ctx, found.Workspace, found.ID)
 	}
-	return c.report(ctx, s, step{action: "credential.delete", state: "deleted"}, found, err)
+	s.Audit(ctx, "credential.delete", err, c.attrs(found))
+	return c.say(s, err, found, "deleted")
 }
 
 // Run gives the new credential the first of the two places and disables the old one.
@@ -208,9 +213,13 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
-func (c oneCredential) report(ctx context.Context, s *session, to step, found byok.Credential, err error) error {
-	to.id, to.name = string(found.ID), "Credential "+string(found.ID)
-	return s.finishStep(ctx, to, err, "account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID)))
+// attrs name the credential in an audit line, also one that was not found.
+func (c oneCredential) attrs(found byok.Credential) []any {
+	return []any{"account", cmp.Or(found.Account, c.Account), "workspace", found.Workspace, "credential", cmp.Or(string(found.ID), string(c.ID))}
+}
+
+func (c oneCredential) say(s *session, err error, found byok.Credential, state string) error {
+	return s.sayState(err, string(found.ID), "Credential "+string(found.ID), state)
 }
 
 // reopening returns a warning if requests may use the platform's shared endpoint after the

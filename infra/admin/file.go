@@ -54,8 +54,8 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = c.undo(ctx, s, workspace.ID)
 	}
-	return s.finish(ctx, "file.upload", err, changed{string(c.ID), "stored"}, string(c.ID),
-		"account", c.Account, "workspace", workspace.ID, "file", c.ID)
+	s.Audit(ctx, "file.upload", err, []any{"account", c.Account, "workspace", workspace.ID, "file", c.ID})
+	return s.say(err, changed{string(c.ID), "stored"}, string(c.ID))
 }
 
 func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) error {
@@ -115,7 +115,7 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 		}
 		receipt, err = s.fileStore.Delete(ctx, workspace.ID, c.ID)
 	}
-	sentence := fmt.Sprintf("File %s is deleted: %s removed.", c.ID, acts.Count(receipt.Versions, "version"))
-	return s.finish(ctx, "file.delete", err, changed{string(c.ID), "deleted"}, sentence, "account", c.Account, "workspace", workspace.ID,
-		"file", c.ID, "versions_removed", receipt.Versions, "answer_lost", receipt.ResponseLost)
+	s.Audit(ctx, "file.delete", err, []any{"account", c.Account, "workspace", workspace.ID, "file", c.ID,
+		"versions_removed", receipt.Versions, "answer_lost", receipt.ResponseLost})
+	return s.say(err, changed{string(c.ID), "deleted"}, fmt.Sprintf("File %s is deleted: %s removed.", c.ID, acts.Count(receipt.Versions, "version")))
 }

@@ -70,7 +70,8 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		id, err = s.jobWriter.Create(ctx, c.Account)
 	}
-	return s.finish(ctx, "job.create", err, changedJob{id, syncjobs.Queued}, string(id), "account", c.Account, "job", id)
+	s.Audit(ctx, "job.create", err, []any{"account", c.Account, "job", id})
+	return s.say(err, changedJob{id, syncjobs.Queued}, string(id))
 }
 
 func (c jobFail) Run(ctx context.Context, s *session) error {
@@ -81,7 +82,8 @@ func (c jobFail) Run(ctx context.Context, s *session) error {
 			err = fmt.Errorf("%w: it is %s", syncjobs.ErrState, job.Status)
 		}
 	}
-	return s.finish(ctx, "job.fail", err, changedJob{c.ID, syncjobs.Failed}, fmt.Sprintf("Job %s is failed.", c.ID), "account", c.Account, "job", c.ID)
+	s.Audit(ctx, "job.fail", err, []any{"account", c.Account, "job", c.ID})
+	return s.say(err, changedJob{c.ID, syncjobs.Failed}, fmt.Sprintf("Job %s is failed.", c.ID))
 }
 
 func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {

@@ -110,11 +110,12 @@ func (c keyDisable) Run(ctx context.Context, s *session) error {
 		if err == nil {
 			err = s.Registry.DisableKey(ctx, key.Account, key.Hash)
 		}
-		err = one.report(ctx, s, step{action: "key.disable", state: "disabled", needless: key.Disabled}, key, err)
 		if err == nil {
 			refused = append(refused, key)
 		}
-		return err
+		err = orUnchanged(err, key.Disabled)
+		s.Audit(ctx, "key.disable", err, one.attrs(key))
+		return one.say(s, err, key, "disabled")
 	})
 	for _, key := range refused {
 		s.Warn(s.allowing(ctx, key))
@@ -142,7 +143,9 @@ func (c keyEnable) Run(ctx context.Context, s *session) error {
 			state = "suspended"
 			s.Warn("the key stays refused while its account is suspended: `admin account enable` ends that")
 		}
-		return one.report(ctx, s, step{action: "key.enable", state: state, needless: !key.Disabled}, key, err)
+		err = orUnchanged(err, !key.Disabled)
+		s.Audit(ctx, "key.enable", err, one.attrs(key))
+		return one.say(s, err, key, state)
 	})
 }
 
@@ -152,7 +155,8 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 		return c.clean(ctx, s, err)
 	}
 	if err != nil {
-		return c.report(ctx, s, step{action: "key.delete", state: "deleted"}, key, err)
+		s.Audit(ctx, "key.delete", err, c.attrs(key))
+		return err
 	}
 	s.Warn(s.allowing(ctx, key))
 	if err := c.confirm(ctx, s, "removes "+named("key", key.Name, key.Hash.Short())+" for good; `admin key disable` can be undone",
@@ -177,12 +181,18 @@ func (c keyDelete) clean(ctx context.Context, s *session, absent error) error {
 	if changed == 0 && err == nil {
 		err = absent
 	}
-	return c.report(ctx, s, step{action: "key.delete", state: "deleted", needless: true}, key, err)
+	err = orUnchanged(err, true)
+	s.Audit(ctx, "key.delete", err, c.attrs(key))
+	return c.say(s, err, key, "deleted")
 }
 
-func (c oneKey) report(ctx context.Context, s *session, to step, key auth.Key, err error) error {
-	to.id, to.name = string(key.Hash), "Key "+key.Hash.Short()
-	return s.finishStep(ctx, to, err, "account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash)))
+// attrs name the key in an audit line, also one that was not found.
+func (c oneKey) attrs(key auth.Key) []any {
+	return []any{"account", cmp.Or(key.Account, c.Account), "key", cmp.Or(string(key.Hash), string(c.Hash))}
+}
+
+func (c oneKey) say(s *session, err error, key auth.Key, state string) error {
+	return s.sayState(err, string(key.Hash), "Key "+key.Hash.Short(), state)
 }
 
 // find finds the key. With a whole hash, it reads no list.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -158,31 +159,29 @@ type changed struct {
 	State string `json:"state"`
 }
 
-// finish writes the audit line of a change and, if it succeeded, its result: a value for scripts,
-// and a sentence for people.
-func (s *session) finish(ctx context.Context, action string, err error, value any, sentence string, attrs ...any) error {
-	s.Audit(ctx, action, err, attrs)
+// say writes the result of a change: a value for scripts, and a sentence for people. It returns the
+// change's error.
+func (s *session) say(err error, value any, sentence string) error {
 	if err != nil {
 		return err
 	}
 	return s.out.Say(value, "%s", sentence)
 }
 
-// step is a change of a key or a credential, and the state to which it leads.
-type step struct {
-	action, state string
-	needless      bool   // that was its state before
-	id, name      string // for scripts, and for people
+// sayState writes the state of a key or a credential after a change. name is for people.
+func (s *session) sayState(err error, id, name, state string) error {
+	if errors.Is(err, acts.ErrUnchanged) {
+		return s.say(nil, changed{id, state}, name+" was "+state+" already.")
+	}
+	return s.say(err, changed{id, state}, name+" is "+state+".")
 }
 
-// finishStep finishes a step, or says that it was needless.
-func (s *session) finishStep(ctx context.Context, to step, err error, attrs ...any) error {
-	value := changed{to.id, to.state}
-	if err == nil && to.needless {
-		s.AuditAs(ctx, to.action, "unchanged", nil, attrs)
-		return s.out.Say(value, "%s was %s already.", to.name, to.state)
+// orUnchanged returns the error, or ErrUnchanged for a change that was needless.
+func orUnchanged(err error, needless bool) error {
+	if err == nil && needless {
+		return acts.ErrUnchanged
 	}
-	return s.finish(ctx, to.action, err, value, to.name+" is "+to.state+".", attrs...)
+	return err
 }
 
 // changeEach changes things of a kind, and goes on after a failure. It returns the error of the only

@@ -70,7 +70,8 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 
 func (c workspaceCreate) Run(ctx context.Context, s *session) error {
 	id, err := s.Registry.CreateWorkspace(ctx, c.Account, c.Name)
-	return s.finish(ctx, "workspace.create", err, changed{string(id), "live"}, string(id), "account", c.Account, "workspace", id)
+	s.Audit(ctx, "workspace.create", err, []any{"account", c.Account, "workspace", id})
+	return s.say(err, changed{string(id), "live"}, string(id))
 }
 
 func (c workspaceList) Run(ctx context.Context, s *session) error {
@@ -94,8 +95,8 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 	if err == nil {
 		err = s.Registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
 	}
-	return s.finish(ctx, "workspace.default", err, changed{string(c.ID), "default"}, string(c.ID)+" is the default workspace now.",
-		"account", c.Account, "workspace", c.ID)
+	s.Audit(ctx, "workspace.default", err, []any{"account", c.Account, "workspace", c.ID})
+	return s.say(err, changed{string(c.ID), "default"}, string(c.ID)+" is the default workspace now.")
 }
 
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {

@@ -75,14 +75,17 @@ func (s *Stack) DoAll(ctx context.Context, action string, attrs []any, change fu
 	return s.Do(ctx, action, attrs, change)
 }
 
+// ErrUnchanged means that a change was needless: its object was in that state before. An audit line
+// says so, without an error.
+var ErrUnchanged = errors.New("unchanged")
+
 // Audit writes the audit line of the change that the context watches. attrs name its objects by
 // ids, never by secrets.
 func (s *Stack) Audit(ctx context.Context, action string, err error, attrs []any) {
-	s.AuditAs(ctx, action, outcome(ctx, err), err, attrs)
-}
-
-// AuditAs writes an audit line with an outcome.
-func (s *Stack) AuditAs(ctx context.Context, action, outcome string, err error, attrs []any) {
+	outcome := outcome(ctx, err)
+	if errors.Is(err, ErrUnchanged) {
+		err = nil
+	}
 	read := slices.Clone(attrs)
 	for i, value := range read {
 		if n, ok := value.(*int); ok {
@@ -108,6 +111,8 @@ func outcome(ctx context.Context, err error) string {
 	switch {
 	case err == nil:
 		return "done"
+	case errors.Is(err, ErrUnchanged):
+		return err.Error()
 	case KindOf(err, Tried(ctx)) == Uncertain || of(ctx).unclear.Load():
 		return "uncertain"
 	default:
