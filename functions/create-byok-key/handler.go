@@ -41,7 +41,7 @@ type credentials interface {
 	// Create and CreateOnce store everything or nothing; after an error everything
 	// may be stored.
 	Create(context.Context, byok.Draft) error
-	CreateOnce(ctx context.Context, d byok.Draft, id byok.RequestID, fingerprint, response []byte) (byok.Answer, error)
+	CreateOnce(ctx context.Context, draft byok.Draft, id byok.RequestID, fingerprint, response []byte) (byok.Answer, error)
 }
 
 type handler struct {
@@ -133,7 +133,7 @@ func (c creation) create(ctx context.Context) (api.Response, error) {
 	if err := c.credentials.Create(ctx, draft); err != nil {
 		return api.Response{}, err
 	}
-	return created(api.JSON(newBody(draft.Credential))), nil
+	return created(draft), nil
 }
 
 // note adds the credential's id to the audit line, also after a failed write, because
@@ -142,8 +142,8 @@ func (c creation) note(workspace ids.Workspace, id ids.Credential) {
 	c.request.Note(slog.String("workspace", string(workspace)), slog.String("credential", string(id)))
 }
 
-func created(body []byte) api.Response {
-	return api.Response{Status: http.StatusCreated, Body: body}
+func created(draft byok.Draft) api.Response {
+	return api.Response{Status: http.StatusCreated, Body: api.JSON(newBody(draft.Credential))}
 }
 
 // draft checks the request against storage: the workspace and the allow-listed keys must be

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 
 	"signalbox.dev/shared/api"
@@ -67,8 +68,8 @@ func (c creation) createOnce(ctx context.Context, id byok.RequestID, answer byok
 	if err != nil {
 		return api.Response{}, err
 	}
-	body := api.JSON(newBody(draft.Credential))
-	answer, err = c.credentials.CreateOnce(ctx, draft, id, fingerprint, body)
+	response := created(draft)
+	answer, err = c.credentials.CreateOnce(ctx, draft, id, fingerprint, response.Body)
 	if answer.Exists() {
 		return c.replay(answer, fingerprint)
 	}
@@ -76,7 +77,7 @@ func (c creation) createOnce(ctx context.Context, id byok.RequestID, answer byok
 	if err != nil {
 		return api.Response{}, err
 	}
-	return created(body), nil
+	return response, nil
 }
 
 // replay returns the stored answer, if it is the answer to this request.
@@ -86,7 +87,7 @@ func (c creation) replay(answer byok.Answer, fingerprint []byte) (api.Response, 
 	}
 	c.note(answer.Workspace, answer.Credential)
 	c.request.Note(slog.Bool("replayed", true))
-	response := created([]byte(answer.Response))
-	response.Header = map[string]string{"Idempotent-Replayed": "true"}
-	return response, nil
+	return api.Response{
+		Status: http.StatusCreated, Body: []byte(answer.Response), Header: map[string]string{"Idempotent-Replayed": "true"},
+	}, nil
 }

@@ -237,8 +237,8 @@ func encode(r Response, requestID string) []byte {
 
 // JSON encodes a body, the same value to the same bytes each time. A body is a struct
 // with text, numbers, booleans, lists and maps. It always encodes.
-func JSON(v any) []byte {
-	encoded, _ := json.Marshal(v,
+func JSON(body any) []byte {
+	encoded, _ := json.Marshal(body,
 		json.Deterministic(true), json.FormatNilSliceAsNull(true), jsontext.AllowInvalidUTF8(true))
 	return encoded
 }

@@ -37,12 +37,12 @@ func partition(w ids.Workspace) string { return "workspace#" + string(w) }
 
 func sortKey(id ids.Credential) string { return "credential#" + string(id) }
 
-func newItem(d Draft) item {
+func newItem(draft Draft) item {
 	return item{
-		PK: partition(d.Workspace), SK: sortKey(d.ID), Version: itemVersion,
-		ID: d.ID, Account: d.Account, Workspace: d.Workspace,
-		Settings: d.Settings, Label: d.Label, Form: d.Form,
-		CreatedAt: d.CreatedAt.Unix(), SortOrder: d.SortOrder, Seal: d.sealed,
+		PK: partition(draft.Workspace), SK: sortKey(draft.ID), Version: itemVersion,
+		ID: draft.ID, Account: draft.Account, Workspace: draft.Workspace,
+		Settings: draft.Settings, Label: draft.Label, Form: draft.Form,
+		CreatedAt: draft.CreatedAt.Unix(), SortOrder: draft.SortOrder, Seal: draft.sealed,
 	}
 }
 

@@ -69,8 +69,8 @@ func (s *Store) Seal(ctx context.Context, account ids.Account, workspace ids.Wor
 
 // Create stores the whole draft or nothing. After an error it may be stored:
 // only a request with an idempotency key can be repeated without a second one.
-func (s *Store) Create(ctx context.Context, d Draft) error {
-	put := s.put(d)
+func (s *Store) Create(ctx context.Context, draft Draft) error {
+	put := s.put(draft)
 	_, err := s.db.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal, // the proof that it was written
@@ -83,9 +83,9 @@ func (s *Store) Create(ctx context.Context, d Draft) error {
 	return nil
 }
 
-func (s *Store) put(d Draft) *types.Put {
+func (s *Store) put(draft Draft) *types.Put {
 	return &types.Put{
-		TableName: &s.credentials, Item: calls.Encode(newItem(d)),
+		TableName: &s.credentials, Item: calls.Encode(newItem(draft)),
 		ConditionExpression: aws.String("attribute_not_exists(pk)"),
 	}
 }
@@ -99,9 +99,9 @@ type RequestID string
 
 // NewRequestID returns the id of the request that the API key with this hash makes
 // under an idempotency key. The idempotency key is stored only as a hash.
-func NewRequestID(apiKey ids.KeyHash, idempotencyKey string) RequestID {
+func NewRequestID(key ids.KeyHash, idempotencyKey string) RequestID {
 	sum := sha256.Sum256([]byte(idempotencyKey))
-	return RequestID("idem#" + string(apiKey) + "#" + hex.EncodeToString(sum[:]))
+	return RequestID("idem#" + string(key) + "#" + hex.EncodeToString(sum[:]))
 }
 
 // Fingerprint identifies a request without revealing its content: an HMAC-SHA256
@@ -167,9 +167,9 @@ func (s *Store) decodeAnswer(item map[string]types.AttributeValue) (Answer, erro
 // CreateOnce stores the draft and the answer to its request, both or neither. If another
 // request under the same id was stored first, it stores nothing and returns that request's
 // answer. After an error the credential may be stored; the same request again finds it.
-func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerprint, response []byte) (Answer, error) {
-	put := s.put(d)
-	own := Answer{Fingerprint: fingerprint, Workspace: d.Workspace, Credential: d.ID, Response: string(response)}
+func (s *Store) CreateOnce(ctx context.Context, draft Draft, id RequestID, fingerprint, response []byte) (Answer, error) {
+	put := s.put(draft)
+	own := Answer{Fingerprint: fingerprint, Workspace: draft.Workspace, Credential: draft.ID, Response: string(response)}
 	for attempt := 1; ; attempt++ {
 		_, err := s.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems:          []types.TransactWriteItem{{Put: put}, {Put: s.putAnswer(id, own)}},
@@ -185,7 +185,7 @@ func (s *Store) CreateOnce(ctx context.Context, d Draft, id RequestID, fingerpri
 		switch {
 		case err != nil:
 			return Answer{}, fmt.Errorf("storing the credential and its answer: %w", err)
-		case found.Credential == d.ID: // the response to an attempt of our own was lost
+		case found.Credential == draft.ID: // the response to an attempt of our own was lost
 			return Answer{}, nil
 		case found.Exists(): // another copy of the request was stored first
 			return found, nil

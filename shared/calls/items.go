@@ -57,9 +57,9 @@ func Decode[T any](item map[string]types.AttributeValue, row *T, texts ...string
 	return damage
 }
 
-// TextOf returns an attribute of an item, or "" if it is no string.
-func TextOf(item map[string]types.AttributeValue, attribute string) string {
-	if text, ok := item[attribute].(*types.AttributeValueMemberS); ok {
+// TextOf returns the named attribute of an item, or "" if it is no string.
+func TextOf(item map[string]types.AttributeValue, name string) string {
+	if text, ok := item[name].(*types.AttributeValueMemberS); ok {
 		return text.Value
 	}
 	return ""
