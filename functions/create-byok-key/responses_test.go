@@ -8,10 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/ids"
 )
 
@@ -165,5 +168,35 @@ func TestStoredRows(t *testing.T) {
 		}
 		ask("400 /workspace_id", post(least+`,"workspace_id":"`+string(workspace)+`"}`), "stored workspace "+string(workspace))
 		ask("400 /allowed_api_key_hashes/0", post(least+`,"allowed_api_key_hashes":["`+string(hash)+`"]}`), "stored key "+hash.Short())
+	})
+}
+
+// TestLargest sends the largest request: 64 KB under an idempotency key, with 100 hashes, to a
+// workspace with a counter of each provider. Then it repeats it after a day, with 1 MB stored.
+func TestLargest(t *testing.T) {
+	cases.OnModel(t, "", 0, func(env *cases.Environment) {
+		ask, t := env.Asker(assemble), env.TB()
+		access, credentials, control := env.Rows(env.Outputs.Access), env.Rows(env.Outputs.Credentials), env.Rows(env.Outputs.Control)
+		workspace, counters := kit.Key("workspace#"+string(env.Tenant.Workspace), "workspace"), kit.Row{}
+		for _, provider := range byok.Providers() {
+			counters[provider] = kit.Number("1234567890123456")
+		}
+		access.Set(t, workspace, "next", &types.AttributeValueMemberM{Value: counters})
+		var hashes, texts []string
+		for range 100 {
+			hashes = append(hashes, string(auth.HashKey(env.Tenant.StandardKey(t, env.Tenant.Workspace))))
+			texts = append(texts, strings.Repeat("\U0001f511", 144)+"four")
+		}
+		e := createRequest(map[string]any{"key": "sk-0123456789abcdef", "provider": "openai", "allowed_api_key_hashes": hashes, "allowed_models": texts}).With("Idempotency-Key", "once")
+		ask("201", e)
+
+		row := credentials.All(t)[0]
+		for n := range 16 {
+			row["sk"] = kit.Text(fmt.Sprintf("credential#%d", n))
+			credentials.Put(t, row)
+		}
+		access.Set(t, workspace, "made", kit.Number("1000"))
+		control.Set(t, control.All(t)[0], "exp", kit.Number("1"))
+		ask("400 /workspace_id", e)
 	})
 }

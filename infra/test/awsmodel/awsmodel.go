@@ -50,6 +50,9 @@ type Config struct {
 // World is the state of an AWS account: tables, a bucket and keys. Only Do is for concurrent use.
 // Its clock is time.Now, and its ids come from crypto/rand.
 type World struct {
+	// Units are those that each table has charged since the World was made.
+	Units map[string]Units
+
 	mu     sync.Mutex
 	tables map[string]table
 	tokens map[string][]map[string]input // tokens of the applied transactions
@@ -60,7 +63,7 @@ type World struct {
 // New returns a World without items and objects.
 func New(c Config) *World {
 	w := &World{
-		tables: map[string]table{}, tokens: map[string][]map[string]input{}, kms: kms.New(c.Keys...),
+		tables: map[string]table{}, tokens: map[string][]map[string]input{}, kms: kms.New(c.Keys...), Units: map[string]Units{},
 		bucket: bucket{name: c.Bucket, versioning: c.Versioning, versions: map[string][]Version{}, numbers: map[[2]string]int{}, uploads: map[upload]bool{}},
 	}
 	for _, name := range c.Tables {
@@ -72,7 +75,7 @@ func New(c Config) *World {
 // Clone returns a World with the same items and objects. A change of one does not change the
 // other.
 func (w *World) Clone() *World {
-	c := &World{tables: map[string]table{}, tokens: maps.Clone(w.tokens), bucket: w.bucket, kms: w.kms}
+	c := &World{tables: map[string]table{}, tokens: maps.Clone(w.tokens), bucket: w.bucket, kms: w.kms, Units: map[string]Units{}}
 	for name, t := range w.tables {
 		c.tables[name] = maps.Clone(t)
 	}

@@ -19,6 +19,16 @@ const (
 	pageSize = 1 << 20
 )
 
+// Units are the capacity units that a table has charged: of reads and of writes.
+type Units [2]int
+
+// charge charges a table for the bytes of a read (0) or of a write (1).
+func (w *World) charge(table string, which, bytes int) {
+	unit, u := [2]int{readUnit, 1024}[which], w.Units[table]
+	u[which] += max(1, (bytes+unit-1)/unit)
+	w.Units[table] = u
+}
+
 // table has the items of a table. Each table has the partition key pk, and perhaps the
 // sort key sk.
 type table map[primaryKey]Item
@@ -85,6 +95,7 @@ func (w *World) get(in input) (items []Item, err error) {
 	}
 	t, err := w.table(in.TableName)
 	for _, key := range in.Keys {
+		w.charge(in.TableName, 0, sizeOf(t[keyOf(key)]))
 		if item, ok := t[keyOf(key)]; ok {
 			items = append(items, project(item, paths))
 		}
@@ -184,6 +195,7 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 		}
 		items = append(items, project(item, paths))
 	}
+	w.charge(in.TableName, 0, bytes)
 	out := object{"Count": len(items), "ScannedCount": read}
 	if read < len(keys) || in.Limit != nil && read == *in.Limit {
 		out["LastEvaluatedKey"] = project(t[keys[read-1]], []path{{"pk"}, {"sk"}})
@@ -209,6 +221,7 @@ func (in *write) apply(w *World) (any, error) {
 		return nil, notModelled("ReturnValues %s", in.ReturnValues)
 	}
 	e, err := in.try(w)
+	w.charge(in.TableName, 1, e.bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +242,7 @@ type effect struct {
 	key   primaryKey
 	item  Item   // after the write, nil for none
 	paths []path // that it updates
+	bytes int    // of the larger of the item before and after
 }
 
 // try returns the effect of the write. It changes nothing.
@@ -248,6 +262,7 @@ func (in *write) try(w *World) (e effect, err error) {
 		e.key = keyOf(in.Item)
 	}
 	old := e.table[e.key]
+	defer func() { e.bytes = max(sizeOf(old), sizeOf(e.item)) }()
 	if !condition.holds(old) {
 		failed := refusal("ConditionalCheckFailedException", "The conditional request failed")
 		if in.ReturnValuesOnConditionCheckFailure == "ALL_OLD" && old != nil {
@@ -318,6 +333,8 @@ func (in *transactWriteItems) apply(w *World) (any, error) {
 	)
 	for _, one := range in.writes() {
 		e, err := one.try(w)
+		w.charge(one.TableName, 1, e.bytes)
+		w.charge(one.TableName, 1, e.bytes) // a transaction costs twice
 		reason := object{"Code": "None"}
 		if known, ok := errors.AsType[*Error](err); ok {
 			switch known.Code {

@@ -18,7 +18,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"go.yaml.in/yaml/v3"
 
+	"signalbox.dev/infra/test/awsmodel"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/infra/test/record"
@@ -255,7 +257,9 @@ func (env *Environment) Asker(assemble Assemble) func(want string, e functest.Ev
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
+		clear(env.model.Units)
 		x := env.ask(ctx, i, e)
+		env.judgeUnits()
 		shown := x.answer.Body + x.log
 		missing := slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return strings.Contains(shown, text) })
 		if x.result() != strings.TrimSpace(want) || len(missing) > 0 {
@@ -269,6 +273,27 @@ func (env *Environment) Asker(assemble Assemble) func(want string, e functest.Ev
 			env.Broken("line", "%s: a damaged row is logged: %t: %s", want, logged, x.log)
 		}
 		return x.answer
+	}
+}
+
+// largest are the units of the function's largest request, by table, as template.yaml has them.
+var largest = sync.OnceValue(func() (units map[string]awsmodel.Units) {
+	text, err := os.ReadFile("../../template.yaml")
+	_, own, _ := strings.Cut(string(text), "\n  "+function()+":\n")
+	_, own, _ = strings.Cut(own, "Largest: ")
+	own, _, _ = strings.Cut(own, "\n")
+	if err = errors.Join(err, yaml.Unmarshal([]byte(own), &units)); err != nil {
+		panic(err)
+	}
+	return units
+})
+
+// judgeUnits compares the units of a request with those of the largest.
+func (env *Environment) judgeUnits() {
+	for table, used := range env.model.Units {
+		if most := largest()[env.resources()[table]]; used[0] > most[0] || used[1] > most[1] {
+			env.Broken("calls", "reads and writes of %s take %v units, at most %v by template.yaml", table, used, most)
+		}
 	}
 }
 
