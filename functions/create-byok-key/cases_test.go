@@ -18,7 +18,6 @@ import (
 	"signalbox.dev/infra/test/kit/functest"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
@@ -392,12 +391,10 @@ func workspaceDeletion(s *situation) cases.Operation {
 // operatorCases are operations of the operator on credentials.
 func operatorCases() []cases.Case {
 	superseding := func(name string, own []string, after string, set func(s *situation) (cases.Operation, cases.Operation)) cases.Case {
-		c := in(name, func(s *situation) (cases.Operation, []cases.Concurrent) {
+		return in(name, func(s *situation) (cases.Operation, []cases.Concurrent) {
 			op, b := set(s)
 			return op, []cases.Concurrent{{Operation: b, AfterConcurrent: after, OwnOutcomes: own}}
 		})
-		c.SkipEngines = "a supersede waits"
-		return c
 	}
 	disabled := byok.ErrSuccessorDisabled.Error()
 	return []cases.Case{
@@ -431,7 +428,7 @@ func operatorCases() []cases.Case {
 func (s *situation) supersedes(name string, old, successor ids.Credential) cases.Operation {
 	s.changed[old], s.changed[successor] = true, true
 	op := s.Command(name, func(ctx context.Context, c cases.Clients) error {
-		_, err := c.Manager.Supersede(ctx, calls.Wait, s.Tenant.Workspace, old, successor)
+		_, err := c.Manager.Supersede(ctx, s.Pause, s.Tenant.Workspace, old, successor)
 		if from, to := s.at(old), s.at(successor); err == nil && (!from.Disabled || from.SortOrder <= to.SortOrder) {
 			s.Broken("stored", "%s is done, the old one is disabled: %t, in position %d after %d", name, from.Disabled, from.SortOrder, to.SortOrder)
 		}

@@ -110,6 +110,9 @@ type Case struct {
 	Versioning string // of the bucket: "", "Enabled" or "Suspended"
 	// SkipEngines is the reason why the case is not played on the engines.
 	SkipEngines string
+	// RandomOrder means that the operation goes by the order of ids or hashes, which are random on
+	// engines. There the judge alone judges a part of it, and one with a concurrent operation.
+	RandomOrder bool
 	SetUp       func(*Environment) Scenario
 }
 

