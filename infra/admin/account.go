@@ -99,10 +99,7 @@ func (c oneAccount) stayDisabled(keys []auth.Key) string {
 }
 
 func (c oneAccount) show(s *session, state string, changed int, err error, rest string) error {
-	if err != nil {
-		return err
-	}
-	return s.out.Say(suspendedView{c.ID, state, changed}, "Account %s is %s: %s changed%s.", c.ID, state, acts.Count(changed, "key"), rest)
+	return s.say(err, suspendedView{c.ID, state, changed}, "Account %s is %s: %s changed%s.", c.ID, state, acts.Count(changed, "key"), rest)
 }
 
 // Run lists accounts, oldest first. One is partly suspended if its row and its keys do not

@@ -204,13 +204,10 @@ func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	}
 	s.Audit(ctx, "credential.supersede", err, []any{"account", old.Account, "workspace", old.Workspace,
 		"credential", cmp.Or(string(old.ID), string(c.Old)), "successor", cmp.Or(string(successor.ID), string(c.New))})
-	if err != nil {
-		return err
-	}
 	if !moved {
-		return s.out.Say(changed{string(old.ID), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", old.ID, successor.ID)
+		return s.say(err, changed{string(old.ID), "unchanged"}, "Nothing was changed: %s is disabled, and %s comes before it already.", old.ID, successor.ID)
 	}
-	return s.out.Say(changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
+	return s.say(err, changed{string(old.ID), "superseded"}, "Credential %s has the place of %s, which is disabled.", successor.ID, old.ID)
 }
 
 // attrs name the credential in an audit line, also one that was not found.

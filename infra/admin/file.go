@@ -55,7 +55,7 @@ func (c fileUpload) Run(ctx context.Context, s *session) error {
 		err = c.undo(ctx, s, workspace.ID)
 	}
 	s.Audit(ctx, "file.upload", err, []any{"account", c.Account, "workspace", workspace.ID, "file", c.ID})
-	return s.say(err, changed{string(c.ID), "stored"}, string(c.ID))
+	return s.say(err, changed{string(c.ID), "stored"}, "%s", c.ID)
 }
 
 func (c fileUpload) upload(ctx context.Context, s *session, to auth.Workspace) error {
@@ -117,5 +117,5 @@ func (c fileDelete) Run(ctx context.Context, s *session) error {
 	}
 	s.Audit(ctx, "file.delete", err, []any{"account", c.Account, "workspace", workspace.ID, "file", c.ID,
 		"versions_removed", receipt.Versions, "answer_lost", receipt.ResponseLost})
-	return s.say(err, changed{string(c.ID), "deleted"}, fmt.Sprintf("File %s is deleted: %s removed.", c.ID, acts.Count(receipt.Versions, "version")))
+	return s.say(err, changed{string(c.ID), "deleted"}, "File %s is deleted: %s removed.", c.ID, acts.Count(receipt.Versions, "version"))
 }

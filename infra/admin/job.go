@@ -71,7 +71,7 @@ func (c jobCreate) Run(ctx context.Context, s *session) error {
 		id, err = s.jobWriter.Create(ctx, c.Account)
 	}
 	s.Audit(ctx, "job.create", err, []any{"account", c.Account, "job", id})
-	return s.say(err, changedJob{id, syncjobs.Queued}, string(id))
+	return s.say(err, changedJob{id, syncjobs.Queued}, "%s", id)
 }
 
 func (c jobFail) Run(ctx context.Context, s *session) error {
@@ -83,7 +83,7 @@ func (c jobFail) Run(ctx context.Context, s *session) error {
 		}
 	}
 	s.Audit(ctx, "job.fail", err, []any{"account", c.Account, "job", c.ID})
-	return s.say(err, changedJob{c.ID, syncjobs.Failed}, fmt.Sprintf("Job %s is failed.", c.ID))
+	return s.say(err, changedJob{c.ID, syncjobs.Failed}, "Job %s is failed.", c.ID)
 }
 
 func (c oneJob) find(ctx context.Context, s *session) (syncjobs.Job, error) {

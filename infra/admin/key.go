@@ -163,10 +163,7 @@ func (c keyDelete) Run(ctx context.Context, s *session) error {
 		key.Name, string(key.Hash)); err != nil {
 		return err
 	}
-	if err := s.DeleteKey(ctx, key); err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(key.Hash), "deleted"}, "Key %s is deleted.", key.Hash.Short())
+	return c.say(s, s.DeleteKey(ctx, key), key, "deleted")
 }
 
 // clean takes the hash of a key that is deleted already out of the account's allow-lists. If

@@ -161,19 +161,19 @@ type changed struct {
 
 // say writes the result of a change: a value for scripts, and a sentence for people. It returns the
 // change's error.
-func (s *session) say(err error, value any, sentence string) error {
+func (s *session) say(err error, value any, format string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return s.out.Say(value, "%s", sentence)
+	return s.out.Say(value, format, args...)
 }
 
 // sayState writes the state of a key or a credential after a change. name is for people.
 func (s *session) sayState(err error, id, name, state string) error {
 	if errors.Is(err, acts.ErrUnchanged) {
-		return s.say(nil, changed{id, state}, name+" was "+state+" already.")
+		return s.say(nil, changed{id, state}, "%s was %s already.", name, state)
 	}
-	return s.say(err, changed{id, state}, name+" is "+state+".")
+	return s.say(err, changed{id, state}, "%s is %s.", name, state)
 }
 
 // orUnchanged returns the error, or ErrUnchanged for a change that was needless.

@@ -71,7 +71,7 @@ func viewWorkspace(w auth.Workspace) workspaceView {
 func (c workspaceCreate) Run(ctx context.Context, s *session) error {
 	id, err := s.Registry.CreateWorkspace(ctx, c.Account, c.Name)
 	s.Audit(ctx, "workspace.create", err, []any{"account", c.Account, "workspace", id})
-	return s.say(err, changed{string(id), "live"}, string(id))
+	return s.say(err, changed{string(id), "live"}, "%s", id)
 }
 
 func (c workspaceList) Run(ctx context.Context, s *session) error {
@@ -96,17 +96,14 @@ func (c workspaceDefault) Run(ctx context.Context, s *session) error {
 		err = s.Registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
 	}
 	s.Audit(ctx, "workspace.default", err, []any{"account", c.Account, "workspace", c.ID})
-	return s.say(err, changed{string(c.ID), "default"}, string(c.ID)+" is the default workspace now.")
+	return s.say(err, changed{string(c.ID), "default"}, "%s is the default workspace now.", c.ID)
 }
 
 func (c workspaceDelete) Run(ctx context.Context, s *session) error {
 	if _, err := c.ask(ctx, s, "workspace.delete", "deletes %s and disables every key bound to it", s.Registry.FindWorkspace); err != nil {
 		return err
 	}
-	if err := s.DeleteWorkspace(ctx, c.Account, c.ID); err != nil {
-		return err
-	}
-	return s.out.Say(changed{string(c.ID), "deleted"}, "%s is deleted, and its keys are disabled. Its credentials and files stay until `admin workspace purge`.", c.ID)
+	return s.say(s.DeleteWorkspace(ctx, c.Account, c.ID), changed{string(c.ID), "deleted"}, "%s is deleted, and its keys are disabled. Its credentials and files stay until `admin workspace purge`.", c.ID)
 }
 
 type findWorkspace func(context.Context, ids.Account, ids.Workspace) (auth.Workspace, error)
@@ -130,10 +127,7 @@ type removalView struct {
 }
 
 func (c oneWorkspace) show(s *session, removed acts.Removed, err error, sentence string) error {
-	if err != nil {
-		return err
-	}
-	return s.out.Say(removalView{c.ID, removed}, sentence, c.ID, removed)
+	return s.say(err, removalView{c.ID, removed}, sentence, c.ID, removed)
 }
 
 func (c workspacePurge) Run(ctx context.Context, s *session) error {
