@@ -207,6 +207,7 @@ class Template(unittest.TestCase):
             p = stack.properties(name)
             self.assertEqual((p["SecurityPolicy"], p["EndpointAccessMode"], p["EndpointConfiguration"]["IpAddressType"]),
                              ("SecurityPolicy_TLS13_1_2_PFS_PQ_2025_09", "STRICT", "dualstack"), name)
+        self.assertEqual(stack.properties("Domain")["RegionalCertificateArn"], ALL["CertificateArn"])
         target = {"DNSName": "${Domain.RegionalDomainName}", "HostedZoneId": "${Domain.RegionalHostedZoneId}"}
         self.assertEqual([stack.properties(r) for r in stack.of_type("AWS::Route53::RecordSet")],
                          [{"HostedZoneId": ALL["HostedZoneId"], "Name": ALL["DomainName"], "Type": t, "AliasTarget": target} for t in ("A", "AAAA")])
@@ -246,6 +247,8 @@ class Template(unittest.TestCase):
                 self.assertIn(key, (stack.named("StorageKey"), stack.named("StorageKey.Arn")), name)
         kinds = {"AWS::DynamoDB::Table", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::SNS::Topic"}
         self.assertEqual(encrypted, {n for n, r in stack.resources.items() if r["Type"] in kinds})
+        (rule,) = stack.properties("FilesBucket")["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+        self.assertIs(rule["BucketKeyEnabled"], True, "each file would cost a call of KMS")
 
     def test_functions(self):
         """A request ends within 10 seconds: before the gateway's 29, and after three attempts of 2 seconds at one call of AWS."""
