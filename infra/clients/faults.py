@@ -82,10 +82,6 @@ class Faults:
         well, server, said = self.run_block(answer(429, "Retry-After: 999999"))
         self.assertEqual((well, server.asked, said.count("slept 60\n")), (False, *self.after_429), said)
 
-    def test_an_answer_that_is_not_http(self):
-        well, server, said = self.run_block(f"Bearer {KEY}\r\n".encode(), PASSED)
-        self.assertEqual((well, server.asked), (True, 2), said)
-
 
 class TestCurl(Faults, unittest.TestCase):
     command, refusal, after_429 = ["bash", "-ec", CURL], "401", (1, 0)
