@@ -66,15 +66,13 @@ type entry struct {
 	waiting  int // requests that are about to copy it
 }
 
-type openFunc func(context.Context) (secret.Bytes, error)
-
 func newCache(most int) *cache {
 	return &cache{most: most, entries: make(map[cacheKey]*entry), opened: make(map[cacheKey]*entry)}
 }
 
 // get returns a copy of the key. Requests at the same time share one opening. Errors
 // are not kept.
-func (c *cache) get(ctx context.Context, key cacheKey, open openFunc) (secret.Bytes, error) {
+func (c *cache) get(ctx context.Context, key cacheKey, open readFunc[secret.Bytes]) (secret.Bytes, error) {
 	e := c.join(ctx, key, open)
 	defer c.leave(e)
 	select {
@@ -89,13 +87,17 @@ func (c *cache) get(ctx context.Context, key cacheKey, open openFunc) (secret.By
 }
 
 // join finds the key's entry or begins to open it.
-func (c *cache) join(ctx context.Context, key cacheKey, open openFunc) *entry {
+func (c *cache) join(ctx context.Context, key cacheKey, open readFunc[secret.Bytes]) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[key]
 	if !ok {
 		e = &entry{key: key, done: make(chan struct{}), isCached: true}
-		e.timer = time.AfterFunc(keptFor, func() { c.expire(e) })
+		e.timer = time.AfterFunc(keptFor, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.drop(e)
+		})
 		c.entries[key] = e
 		go c.fill(context.WithoutCancel(ctx), e, open)
 	}
@@ -104,7 +106,7 @@ func (c *cache) join(ctx context.Context, key cacheKey, open openFunc) *entry {
 }
 
 // fill opens the entry's key.
-func (c *cache) fill(ctx context.Context, e *entry, open openFunc) {
+func (c *cache) fill(ctx context.Context, e *entry, open readFunc[secret.Bytes]) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	plain, err := safely(ctx, open)
@@ -142,12 +144,6 @@ func (c *cache) leave(e *entry) {
 	defer c.mu.Unlock()
 	e.waiting--
 	e.wipeIfUnused()
-}
-
-func (c *cache) expire(e *entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drop(e)
 }
 
 func (c *cache) clear() {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
-
 	"signalbox.dev/shared/byok"
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -272,26 +266,4 @@ func TestALateCall(t *testing.T) {
 			}
 		})
 	}
-}
-
-// doFunc is an HTTP client.
-type doFunc func(*http.Request) (*http.Response, error)
-
-func (f doFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
-
-// KMS that answers late opens keys all the same.
-func TestALateDecrypt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := kms.New(kms.Options{Region: "eu-central-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: doFunc(func(r *http.Request) (*http.Response, error) {
-			select {
-			case <-time.After(1500 * time.Millisecond):
-				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"KeyId":"k","Plaintext":"AAAA"}`))}, nil
-			case <-r.Context().Done():
-				return nil, r.Context().Err()
-			}
-		})})
-		if _, err := (ownKMS{client, calls.Retryer()}).Decrypt(t.Context(), &kms.DecryptInput{CiphertextBlob: []byte("c")}); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -95,7 +95,9 @@ type Removed struct {
 // for all callers, admitted or not: the owner has forbidden to spend platform credit. A
 // disabled credential removes nothing.
 func NewPlan(credentials []byok.Credential, r Request) Plan {
-	credentials = slices.SortedFunc(slices.Values(credentials), inOrder)
+	credentials = slices.SortedFunc(slices.Values(credentials), func(a, b byok.Credential) int {
+		return cmp.Or(cmp.Compare(a.SortOrder, b.SortOrder), cmp.Compare(a.ID, b.ID))
+	})
 	var plan Plan
 	var shared, fallback []Step
 	for i, provider := range r.Providers {
@@ -130,10 +132,6 @@ func NewPlan(credentials []byok.Credential, r Request) Plan {
 	return plan
 }
 
-func inOrder(a, b byok.Credential) int {
-	return cmp.Or(cmp.Compare(a.SortOrder, b.SortOrder), cmp.Compare(a.ID, b.ID))
-}
-
 // skip returns the first reason against using the credential for the request, or "" if
 // there is none.
 func skip(c byok.Credential, r Request) Reason {
@@ -163,15 +161,41 @@ func (m Models) Has(model string) bool { return slices.Contains(m.Listed, model)
 // removedFor returns the models for which the credential removes the shared endpoint.
 func removedFor(c byok.Credential) Models {
 	switch {
-	case c.Disabled:
+	case c.Disabled || !c.BYOKOnly && !c.Required:
 		return Models{}
-	case c.BYOKOnly, c.Required && c.AllowedModels == nil:
+	case c.BYOKOnly || c.AllowedModels == nil:
 		return Models{AllBut: true}
-	case c.Required:
-		return Models{Listed: c.AllowedModels}
 	default:
+		return Models{Listed: c.AllowedModels}
+	}
+}
+
+// IsEmpty reports whether the set has no model.
+func (m Models) IsEmpty() bool { return !m.AllBut && len(m.Listed) == 0 }
+
+// Reopened returns the models that get the provider's shared endpoint back without this
+// credential: this credential removes the endpoint for them, and no other one of the provider.
+func Reopened(credentials []byok.Credential, id ids.Credential) (freed Models) {
+	i := slices.IndexFunc(credentials, func(c byok.Credential) bool { return c.ID == id })
+	if i < 0 {
 		return Models{}
 	}
+	var listed []string
+	for _, c := range credentials {
+		listed = append(listed, c.AllowedModels...)
+	}
+	isFreed := func(model string) bool {
+		return !slices.ContainsFunc(credentials, func(c byok.Credential) bool {
+			return c.Provider == credentials[i].Provider && removedFor(c).Has(model) != (c.ID == id)
+		})
+	}
+	freed.AllBut = isFreed("") // as each model that no list has
+	for _, model := range listed {
+		if isFreed(model) != freed.AllBut && !slices.Contains(freed.Listed, model) {
+			freed.Listed = append(freed.Listed, model)
+		}
+	}
+	return freed
 }
 
 // Next returns the step of an attempt: the first one that is not tried. Call it on a plan of
@@ -192,23 +216,20 @@ func (p Plan) Next(isTried func(Step) bool) (next Step, ok bool) {
 // was sent does not, because the provider may have done the work and bills it. A router may
 // add statuses of a provider, such as Gemini's 400 for a dead key.
 func MovesOn(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
-		return true
-	default:
-		return status >= http.StatusInternalServerError
-	}
+	return refusesKey(status) || status >= http.StatusInternalServerError ||
+		status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooManyRequests
 }
 
 // Reported is the status that the caller gets if a provider's response to the last step has
 // this status: the caller can do nothing about a refusal of the platform's own key. Report
 // statuses that a router has added to MovesOn for a refused key in the same way.
 func (s Step) Reported(status int) int {
-	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
-		if s.IsShared() {
-			return http.StatusBadGateway
-		}
+	if s.IsShared() && refusesKey(status) {
+		return http.StatusBadGateway
 	}
 	return status
+}
+
+func refusesKey(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusPaymentRequired || status == http.StatusForbidden
 }

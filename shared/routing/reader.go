@@ -107,21 +107,18 @@ type late struct {
 func (l late) begin(call func()) {
 	select {
 	case l.idle <- call:
-		return
 	default:
-	}
-	go func() {
-		end := time.NewTimer(byok.ReadTime)
-		for call != nil {
-			call()
-			end.Reset(byok.ReadTime)
-			select {
-			case call = <-l.idle:
-			case <-end.C:
-				call = nil
+		go func() {
+			for {
+				call()
+				select {
+				case call = <-l.idle:
+				case <-time.After(byok.ReadTime):
+					return
+				}
 			}
-		}
-	}()
+		}()
+	}
 }
 
 // firstOf makes a call, and if it is late the same call beside it. The first success counts. The

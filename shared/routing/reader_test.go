@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -121,6 +122,25 @@ func TestTenRequestsCostOneDecrypt(t *testing.T) {
 		if c.Service == "DynamoDB" && c.Input["ConsistentRead"] != true {
 			t.Errorf("%s is not strongly consistent", c.Operation)
 		}
+	}
+}
+
+// KMS that answers late opens keys all the same.
+func TestALateDecrypt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store(t, byok.Settings{})
+	f.faults.Inject(faults.Rule{Operation: "Decrypt", Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
+		select {
+		case <-time.After(time.Second):
+			return apply()
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}})
+	f.mustOpen(t)
+	if n := f.calls("Decrypt"); n != 1 {
+		t.Errorf("%d calls", n)
 	}
 }
 
