@@ -110,9 +110,6 @@ VALUES = {
     "HostedZoneId": (["Z1", "Z" + 31 * "A", "Z08123456ABCDEFGHIJK"], "/hostedzone/Z1"),
     "PrivateVpcEndpoint": (["vpce-0123abcd", "vpce-0123456789abcdef0"], "vpce-svc-0123abcd"),
 }
-# What AWS refuses or permits by default: a table's units a second.
-TABLE_UNITS = 40_000
-
 # The gateway's responses: every type that API Gateway documents for a REST API, by our status.
 RESPONSES = {
     400: {"BAD_REQUEST_BODY", "BAD_REQUEST_PARAMETERS", "DEFAULT_4XX", "REQUEST_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"},
@@ -131,29 +128,6 @@ LOGGABLE = {
 # Audit lines, access log and key changes: a shorter retention erases them, too.
 EVIDENCE = {f"{log}LogGroup" for log in ("Access", "CreateByokKey", "DeleteFile", "GetSyncJob", "KeyChanges")}
 STATEMENTS = json.loads((SOURCE.parent / "infra/cloud/stack-policy.json").read_text())["Statement"]
-
-
-Units = dict[str, tuple[int, int]]  # read and write units, by table
-
-
-def needs() -> dict[str, dict[str, Units]]:
-    """The units of a request by route: of a typical one, of which many may come at once,
-    and of the largest. They are strongly consistent reads of 4 KB and writes of 1 KB, and
-    double in a transaction. A key, an account or a limiter item is 1 KB."""
-    return {
-        f"{event['Properties']['Method']} {event['Properties']['Path']}": function["Metadata"]["Units"]
-        for function in source()["Resources"].values() if function["Type"] == "AWS::Serverless::Function"
-        for event in function["Properties"]["Events"].values()
-    }
-
-
-def throttles(stack: Stack) -> dict[str, int]:
-    """The throttle of each route, in requests a second and at one instant; "* *" is that of all other routes."""
-    found = {}
-    for s in stack.properties("ApiStage")["MethodSettings"]:
-        assert s["ThrottlingRateLimit"] == s["ThrottlingBurstLimit"], "rate and burst differ"
-        found[f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}"] = int(s["ThrottlingRateLimit"])
-    return found
 
 
 class Template(unittest.TestCase):
@@ -358,6 +332,7 @@ class Template(unittest.TestCase):
         self.assertEqual(Stack(StageName="other").properties("ExecutionLogGroup")["LogGroupName"], f"API-Gateway-Execution-Logs_{STACK}-Api/other")
         rate = {"HttpMethod", "ResourcePath", "ThrottlingBurstLimit", "ThrottlingRateLimit"}
         for settings in stack.properties("ApiStage")["MethodSettings"]:
+            self.assertEqual(settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"])
             self.assertEqual({n: v for n, v in settings.items() if n not in rate}, {"LoggingLevel": "ERROR", "DataTraceEnabled": False})
         redacted = stack.properties("FirewallLogging")["RedactedFields"]
         secret = [{"SingleHeader": {"Name": name}} for name in ("authorization", "cookie", "idempotency-key", "x-api-key")]
@@ -368,10 +343,11 @@ class Template(unittest.TestCase):
     def test_ceilings(self):
         """They bound the cost of a mistake, and are above the throttles: otherwise admitted requests would fail. In each environment
         of samconfig.toml two loads must fit: the largest requests at the sustained rate, and smaller ones all at once at rate and burst."""
-        units = needs()
+        units = {f"{event['Properties']['Method']} {event['Properties']['Path']}": function["Metadata"]["Units"] for function in source()["Resources"].values()
+                 if function["Type"] == "AWS::Serverless::Function" for event in function["Properties"]["Events"].values()}
         for name, parameters in environments().items():
             stack = Stack(**parameters)
-            own = throttles(stack)
+            own = {f"{s['HttpMethod']} {s['ResourcePath'][1:].replace('~1', '/')}": int(s["ThrottlingRateLimit"]) for s in stack.properties("ApiStage")["MethodSettings"]}
             self.assertEqual(own.keys() - {"* *"}, {route for route in units if not route.startswith("GET ")}, "a route that is no GET has its own throttle")
             for load, times in (("Largest", 1), ("Typical", 2)):
                 for table in stack.of_type("AWS::DynamoDB::Table"):
@@ -379,7 +355,7 @@ class Template(unittest.TestCase):
                         allowed = stack.properties(table)["OnDemandThroughput"][ceiling]
                         needed = {r: times * own.get(r, own["* *"]) * u[load].get(table, (0, 0))[which] for r, u in units.items()}
                         each = ", ".join(f"{need:,} for {route}" for route, need in needed.items() if need)
-                        self.assertLessEqual(allowed, TABLE_UNITS, f"{table}: AWS refuses a higher {ceiling} until the account's quota is raised")
+                        self.assertLessEqual(allowed, 40_000, f"{table}: AWS refuses a higher {ceiling} until the account's quota is raised")
                         self.assertLessEqual(sum(needed.values()), allowed, (
                             f"{name}: {table} needs {sum(needed.values()):,} units a second ({each}), but {ceiling} is {allowed:,}: "
                             "raise it in template.yaml (OnDemandThroughput), or lower ReadsPerSecond, CreatesPerSecond or DeletesPerSecond"))
