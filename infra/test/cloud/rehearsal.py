@@ -218,7 +218,8 @@ def incidents(d: EngineDeployment) -> None:
 def runbook(d: EngineDeployment) -> None:
     iam = d.account.client("iam")
     VARIABLES.unlink(missing_ok=True)
-    iam.create_role(RoleName=f"deploy-{d.name}", AssumeRolePolicyDocument="{}")  # one that exists gets the new trust
+    for name in ("router", f"deploy-{d.name}"):  # one that exists gets the new trust
+        iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
     for page in ("deploy", "daily", "incidents", "alarms", "restore"):
         for heading, blocks in sections(page).items():
             if ASKS_AWS.search("".join(blocks)) and (page, heading) not in UNPLAYED:
@@ -259,7 +260,7 @@ def play(d: EngineDeployment, page: str, headings: list[str]) -> str:
         s.admin("key", "create", "another", "--account", s.tenant)
         key, other = (k["hash"] for k in s.admin("key", "list", "--account", s.tenant))
         first, second = (s.create(allowed_api_key_hashes=[key]).json()["data"]["id"] for _ in range(2))
-        role(d, "router", s.outputs["RouterPolicyArn"])
+        d.account.client("iam").attach_role_policy(RoleName="router", PolicyArn=s.outputs["RouterPolicyArn"])
         if page == "restore":
             lose(d, s.outputs["AccessTableName"], headings[0] == "The table was deleted")
         return follow(page, headings, d.name, {
@@ -277,13 +278,6 @@ def lose(d: EngineDeployment, table: str, lost: bool) -> None:
     if lost:
         dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
         dynamodb.delete_table(TableName=table)
-
-
-def role(d: EngineDeployment, name: str, policy: str) -> None:
-    iam = d.account.client("iam")
-    with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
-        iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")
-    iam.attach_role_policy(RoleName=name, PolicyArn=policy)
 
 
 def deleted(d: EngineDeployment, s: Subject) -> None:
