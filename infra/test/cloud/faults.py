@@ -30,10 +30,6 @@ def aws(service: str, operation: str, **arguments):
     return call
 
 
-def nothing(*_) -> None:
-    pass
-
-
 def patched(target, name: str, new):
     patch = mock.patch.object(target, name, new)
     patch.start()
@@ -42,10 +38,6 @@ def patched(target, name: str, new):
 
 def unpatch(_, patch) -> None:
     patch.stop()
-
-
-def credentials_table(s: Subject, _=None) -> str:
-    return f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}"
 
 
 def live(s: Subject, **alias):
@@ -88,12 +80,6 @@ def counted(value: float):
 HIDDEN = "x" + base64.b64encode(f"a sk-{MARKER}-AbCd".encode()).decode()
 
 
-def unsubscribe(s: Subject) -> None:
-    sns = s.account.client("sns")
-    for found in sns.list_subscriptions_by_topic(TopicArn=s.physical["AlarmTopic"])["Subscriptions"]:
-        sns.unsubscribe(SubscriptionArn=found["SubscriptionArn"])
-
-
 def expecting(old: str, new: str):
     """The repository has another template than the one that was deployed."""
     return lambda s: patched(s, "template", json.loads(json.dumps(s.template).replace(old, new)))
@@ -116,7 +102,8 @@ STRANGERS = [
     ("one more policy of a function", "CreateByokKeyRole/Policies/more", aws("iam", "put_role_policy", RoleName="$CreateByokKeyRole", PolicyName="more", PolicyDocument=MORE)),
     ("AdministratorAccess", "CreateByokKeyRole/Attached", aws("iam", "attach_role_policy", RoleName="$CreateByokKeyRole", PolicyArn=ADMINISTRATOR)),
     ("the router's policy for another role", "RouterPolicy/Roles", aws("iam", "attach_role_policy", RoleName="$DeleteFileRole", PolicyArn="$RouterPolicy")),
-    ("a table opened to all", "CredentialsTable/Policy", aws("dynamodb", "put_resource_policy", ResourceArn=credentials_table, Policy=MORE)),
+    ("a table opened to all", "CredentialsTable/Policy",
+     aws("dynamodb", "put_resource_policy", ResourceArn=lambda s, _: f"arn:aws:dynamodb:{s.account.region}:{s.account.id}:table/{s.physical['CredentialsTable']}", Policy=MORE)),
     ("the rows of a table in a stream", "CredentialsTable/Stream",
      aws("dynamodb", "update_table", TableName="$CredentialsTable", StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"})),
     ("credentials that expire", "CredentialsTable/Expires",
@@ -152,7 +139,8 @@ FAULTS = [
     ("functions", "other code", lambda _: patched(declared, "built", lambda *_: b""), unpatch, "is not what this commit"),
     ("drift", "a log kept for three days", aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=3),
      aws("logs", "put_retention_policy", logGroupName="$CreateByokKeyLogGroup", retentionInDays=1), "CreateByokKeyLogGroup MODIFIED"),
-    ("alarm-recipients", "a stranger", aws("sns", "subscribe", TopicArn="$AlarmTopic", Protocol="sqs", Endpoint="arn:aws:sqs:us-east-1:444455556666:x"), lambda s, _: unsubscribe(s), "reach .*444455556666:x"),
+    ("alarm-recipients", "a stranger", aws("sns", "subscribe", TopicArn="$AlarmTopic", Protocol="sqs", Endpoint="arn:aws:sqs:us-east-1:444455556666:x"),
+     aws("sns", "unsubscribe", SubscriptionArn=lambda _, made: made["SubscriptionArn"]), "reach .*444455556666:x"),
     ("batch-without-items", "an answer without its table", lambda s: patched(s.account.client("dynamodb"), "batch_get_item", lambda **_: {"Responses": {}, "UnprocessedKeys": {}}),
      unpatch, "{}, {}"),
     ("names", "a stack with a longer name", lambda s: s.account.client("iam").create_role(RoleName="x", Path=f"/{s.name}-2/", AssumeRolePolicyDocument="{}"),
@@ -165,7 +153,7 @@ FAULTS = [
     ("secrets-in-logs", "a provider key in base64", *line("AccessLogGroup", HIDDEN), "AccessLogGroup"),
     ("secrets-in-logs", "an API key in a log", *line("AccessLogGroup", "Bearer sbx_0123456789abcdefghijklmnop"), "AccessLogGroup"),
     ("latency", "a slow request", *line("CreateByokKeyLogGroup", '{"message": "request", "duration_ms": 2500}'), "p99 2500"),
-    ("metric-filters", "a metric of nothing", counted(0), nothing, "counted nothing"),
+    ("metric-filters", "a metric of nothing", counted(0), lambda *_: None, "counted nothing"),
     ("parameters", "other parameters", lambda s: patched(s.deployment, "parameters", s.deployment.parameters | {"ReadsPerSecond": "1000000"}), unpatch, "ReadsPerSecond"),
     ("template", "another template", expecting("signalbox/credential", "signalbox/anything"), unpatch, "differences"),
     ("status", "a failed update", lambda s: patched(s.account, "stack", lambda name, ask=s.account.stack: ask(name) | {"StackStatus": "UPDATE_ROLLBACK_COMPLETE"}),
