@@ -48,7 +48,7 @@ func runShipped(t *testing.T, folder string) {
 		}
 	})
 	for _, c := range []check{ // these restart what the others need
-		{"repeats", repeats}, {"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"overhead", overhead}, {"brownOut", brownOut}, {"outages", outages},
+		{"repeats", repeats}, {"restarts", restarts}, {"strangers", strangers}, {"silence", silence}, {"large", large}, {"brownOut", brownOut}, {"outages", outages},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, a) })
 	}
@@ -526,50 +526,4 @@ func outages(t *testing.T, a *tenant) {
 	}
 	a.authorizer.stop(os.Kill)
 	a.call(model).is(t, "without an authorizer", 503, envelope(503, "Stored credentials are unavailable", "no_authorizer"))
-}
-
-// alone is a listener that only passes requests on.
-const alone = `
-  - address: {socket_address: {address: 127.0.0.1, port_value: 9101}}
-    filter_chains:
-    - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: alone
-          route_config: {virtual_hosts: [{name: all, domains: ['*'], routes: [{match: {prefix: /}, route: {cluster: openai, host_rewrite_literal: api.openai.com}}]}]}
-          http_filters: [{name: router, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]
-`
-
-// overhead prints what a routed request takes, as a multiple of the same request through Envoy
-// alone. One caller sends both in turn.
-func overhead(t *testing.T, a *tenant) {
-	if !*isLong {
-		return
-	}
-	a.envoy.changed(t, "\n  listeners:\n", "\n  listeners:"+alone)
-	leaks := len(a.providers.leaks)
-	defer func() { a.providers.leaks = a.providers.leaks[:leaks] }() // what Envoy alone lets through
-	var took [2][]time.Duration
-	for i := range 1000 {
-		url, key := envoyURL, a.token
-		if i%2 == 1 {
-			url, key = "http://127.0.0.1:9101", a.plan(model)[0].key
-		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+chat, strings.NewReader(bodyFor(model, "0")))
-		kit.Must(t, err)
-		r.Header.Set("Authorization", "Bearer "+key)
-		began := time.Now()
-		response, err := a.client.Do(r)
-		kit.Must(t, err)
-		_, err = io.Copy(io.Discard, response.Body)
-		took[i%2] = append(took[i%2], time.Since(began))
-		if kit.Must(t, err); response.Body.Close() != nil || response.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %d", url, response.StatusCode)
-		}
-	}
-	slices.Sort(took[0])
-	slices.Sort(took[1])
-	routed, direct := took[0][250], took[1][250]
-	t.Logf("a routed request takes %.1f times one through Envoy alone: %s and %s (medians)", float64(routed)/float64(direct), routed, direct)
 }
