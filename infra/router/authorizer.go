@@ -177,8 +177,7 @@ func safely(w http.ResponseWriter, r *http.Request, handle func(http.ResponseWri
 	return handle(w, r)
 }
 
-// refusalOf returns the refusal for an error. An outage is a 503; what a retry cannot help
-// is a 4xx.
+// refusalOf returns the refusal for an error: 503 for an outage, 4xx if no retry helps.
 func refusalOf(err error) *refusal {
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		return refused
@@ -282,7 +281,7 @@ func (a *authorizer) plan(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// open sends the key of one attempt.
+// open sends an attempt's key.
 func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 	at, err := a.attemptOf(w, r)
 	if err != nil {
@@ -317,14 +316,14 @@ func (a *authorizer) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// attempt is a step of a plan whose turn has come, and the reading that can open its key.
+// attempt is one step of a plan and the reading that can open its key.
 type attempt struct {
 	ticket
 	reading *routing.Reading
 	step    routing.Step
 }
 
-// openKey opens the attempt's key, and decides where it may be sent.
+// openKey opens the attempt's key, and returns its target.
 func (at attempt) openKey(r *http.Request, provider *providerConfig) (target, error) {
 	key, err := at.reading.Open(r.Context(), at.step)
 	if err != nil {
@@ -368,13 +367,14 @@ func (a *authorizer) attemptOf(w http.ResponseWriter, r *http.Request) (attempt,
 	if n == 1 {
 		reading = a.kept.take(names[0])
 	}
-	if reading == nil {
+	if reading != nil {
+		describe(w, t.Model, reading)
+	} else {
 		var err error
-		if reading, err = a.read(r.Context(), t.Caller, routing.Request{Model: t.Model, UserID: string(t.UserID)}); err != nil {
+		if reading, err = a.read(w, r, t.Caller, t.Model, string(t.UserID)); err != nil {
 			return attempt{}, err
 		}
 	}
-	describe(w, t.Model, reading)
 	step, ok := reading.Next(func(s routing.Step) bool { return slices.Contains(t.Steps[:n-1], idOf(s)) })
 	if !ok {
 		return attempt{}, noStep(reading.Plan)
@@ -408,68 +408,67 @@ func (a *authorizer) firstAttempt(w http.ResponseWriter, r *http.Request) (attem
 	if err != nil {
 		return attempt{}, err
 	}
-	request, followsUp, err := a.requested(w, r)
+	asked, err := a.requested(w, r)
 	if err != nil {
 		// net/http has ended the request's own context if the body is late.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTime-readTime)
 		defer cancel()
 		return attempt{}, cmp.Or(a.who(w, r.WithContext(ctx)), err)
 	}
-	reading, err := a.read(r.Context(), hash, request)
+	reading, err := a.read(w, r, hash, asked.model, asked.userID)
 	if err != nil {
 		return attempt{}, err
 	}
-	describe(w, request.Model, reading)
 	if len(reading.Steps) == 0 {
 		return attempt{}, noStep(reading.Plan)
 	}
-	if followsUp { // at another step, the provider would not know what the request names
+	if asked.followsUp { // at another step, the provider would not know what the request names
 		reading.Steps = reading.Steps[:1]
 	}
-	t := ticket{Made: time.Now().UnixMilli(), Caller: hash, Model: request.Model, UserID: []byte(request.UserID)}
+	t := ticket{Made: time.Now().UnixMilli(), Caller: hash, Model: asked.model, UserID: []byte(asked.userID)}
 	for _, step := range reading.Steps {
 		t.Steps = append(t.Steps, idOf(step))
 	}
 	return attempt{t, reading, reading.Steps[0]}, nil
 }
 
-// requested returns the request that a body and the header for the user describe, and whether
-// it follows up an earlier one.
-func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (request routing.Request, followsUp bool, err error) {
+// requested returns the content of the body, with the user of the header.
+func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (content, error) {
 	if r.Method != http.MethodPost {
-		return request, false, &refusal{http.StatusNotFound, "unknown_call", nil}
+		return content{}, &refusal{http.StatusNotFound, "unknown_call", nil}
 	}
-	body, err := a.bodies.read(r.Context(), w, r)
+	asked, err := a.bodies.read(r.Context(), w, r)
 	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	users := r.Header.Values(a.config.UserIDHeader) // none if no header is configured
+	asked.userID = strings.Join(users, "")
 	switch {
 	case isTooLarge, r.Header.Get(partialHeader) == "true":
-		return request, false, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
+		return content{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded): // the router had the whole body
-		return request, false, &refusal{http.StatusServiceUnavailable, "slow_body", err}
+		return content{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
 	case r.Header.Get("Content-Encoding") != "":
-		return request, false, &refusal{http.StatusBadRequest, "content_encoding", nil}
+		return content{}, &refusal{http.StatusBadRequest, "content_encoding", nil}
 	case err != nil:
-		return request, false, &refusal{http.StatusBadRequest, "malformed_body", nil}
+		return content{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
 	case len(users) > 1: // one of them may be the client's
-		return request, false, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
-	case a.config.Models[body.model] == nil:
-		return request, false, &refusal{http.StatusNotFound, "unknown_model", nil}
+		return content{}, &refusal{http.StatusBadRequest, "repeated_user_id", nil}
+	case a.config.Models[asked.model] == nil:
+		return content{}, &refusal{http.StatusNotFound, "unknown_model", nil}
 	}
-	return routing.Request{Model: body.model, UserID: strings.Join(users, "")}, body.followsUp, nil
+	return asked, nil
 }
 
-// read plans the request by the present rows. Steps for shared endpoints without a
-// platform key are left out.
-func (a *authorizer) read(ctx context.Context, caller ids.KeyHash, request routing.Request) (*routing.Reading, error) {
-	request.Providers = a.config.Models[request.Model]
-	reading, err := a.reader.Read(ctx, caller, request)
+// read plans a request by the present rows. Steps for shared endpoints without a platform key
+// are left out.
+func (a *authorizer) read(w http.ResponseWriter, r *http.Request, caller ids.KeyHash, model, userID string) (*routing.Reading, error) {
+	reading, err := a.reader.Read(r.Context(), caller, routing.Request{Model: model, UserID: userID, Providers: a.config.Models[model]})
 	if err != nil {
 		return nil, err
 	}
 	reading.Steps = slices.DeleteFunc(reading.Steps, func(s routing.Step) bool {
 		return s.IsShared() && len(a.config.Providers[s.Provider].key.Reveal()) == 0
 	})
+	describe(w, model, reading)
 	return reading, nil
 }
 

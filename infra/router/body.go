@@ -28,7 +28,7 @@ func newBodies(longest int64) bodies {
 	return bodies{longest, semaphore.NewWeighted(longestAtOnce * longest)}
 }
 
-// read returns what a request's body says. Its error is an *http.MaxBytesError, that of the
+// read returns a body's content. Its error is an *http.MaxBytesError, that of the
 // context or the connection, or errMalformed.
 func (b bodies) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (content, error) {
 	size := r.ContentLength
@@ -51,9 +51,10 @@ func (b bodies) read(ctx context.Context, w http.ResponseWriter, r *http.Request
 
 var errMalformed = errors.New("the body is not a JSON object with one model")
 
-// content is what a request's body says about its plan.
+// content is a request, as its plan needs it.
 type content struct {
-	model string
+	model  string
+	userID string // of a header
 	// followsUp reports whether the body names state of an earlier request, which is the
 	// account's at one provider.
 	followsUp bool

@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 		`"previous_response_id":"r"`: true, `"previous\u005fresponse_id":"r"`: true, `"Conversation":{"id":"c"}`: true, `"conversation":"c","conversation":null`: true,
 		`"previous_response_id":null,"conversation":null`: false, `"input":{"previous_response_id":"r"}`: false,
 	} {
-		if c, err := parse(bytes.NewBufferString(`{"model":"m",` + members + `}`)); err != nil || c != (content{"m", followsUp}) {
+		if c, err := parse(bytes.NewBufferString(`{"model":"m",` + members + `}`)); err != nil || c != (content{"m", "", followsUp}) {
 			t.Errorf("%s: %+v, %v", members, c, err)
 		}
 	}

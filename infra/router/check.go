@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkFiles reads router.yaml and envoy.yaml, and no secret. Its error lists what is wrong with
-// the first, and where the second does not fit.
+// checkFiles reads router.yaml and envoy.yaml, and no secret. Its error lists the
+// mistakes of the first, and the settings of the second that do not fit.
 func checkFiles(routerFile, envoyFile string) error {
 	c, err := readSettings(routerFile)
 	if err != nil {
@@ -37,7 +37,7 @@ func checkFiles(routerFile, envoyFile string) error {
 // listInLua finds, in envoy.yaml's Lua, the client's headers that reach a provider.
 var listInLua = regexp.MustCompile(`(?s)to_provider = names \[\[(.*?)\]\]`)
 
-// checkEnvoy returns where Envoy's configuration does not fit.
+// checkEnvoy returns the settings of Envoy that do not fit.
 func (c config) checkEnvoy(envoy any) error {
 	var all problems
 	listeners, clusters, opens := valuesOf(envoy, "listeners"), valuesOf(envoy, "clusters"), with(envoy, "path_prefix", "/open")
@@ -94,7 +94,7 @@ func objects(in any) (all []map[string]any) {
 	return all
 }
 
-// valuesOf returns the values of all members of that name.
+// valuesOf returns the values of all members with that name.
 func valuesOf(in any, name string) (all []any) {
 	for _, object := range objects(in) {
 		if value, ok := object[name]; ok {
@@ -104,7 +104,7 @@ func valuesOf(in any, name string) (all []any) {
 	return all
 }
 
-// with returns all objects that have a member of that name and value.
+// with returns all objects that have a member with that name and value.
 func with(in any, name string, value any) (all []any) {
 	for _, object := range objects(in) {
 		if fmt.Sprint(object[name]) == fmt.Sprint(value) {
@@ -114,7 +114,7 @@ func with(in any, name string, value any) (all []any) {
 	return all
 }
 
-// numbers returns the numbers that members of that name begin with, also of 600s.
+// numbers returns the numbers at the start of all members with that name, also of 600s.
 func numbers(in any, name string) (all []int) {
 	for _, value := range valuesOf(in, name) {
 		var n int

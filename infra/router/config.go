@@ -46,7 +46,7 @@ type stack struct {
 	OtherSealingKey  string `yaml:"OtherSealingKeyArn"`
 }
 
-// providerConfig is the header for a provider's key, and where the key may be sent.
+// providerConfig is the header for a provider's key, and the targets that the key may have.
 type providerConfig struct {
 	Header   string    `yaml:"header"`
 	KeyFile  string    `yaml:"key_file"`
@@ -66,7 +66,7 @@ func readConfig(file string) (config, error) {
 	return c, errors.Join(err, c.readSecrets())
 }
 
-// readSettings reads the file alone. Its error lists all problems of it.
+// readSettings reads the file alone. Its error lists all its problems.
 func readSettings(file string) (config, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // the operator's own choice
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *config) readSecrets() error {
 // header has anything there.
 const bearerHeader = "Authorization"
 
-// plainRefused is the setting for a provider without a host of its own for all tenants.
+// plainRefused is the setting for a provider that has no host for all tenants.
 const plainRefused = "refuse"
 
 func (c *config) readNameKeys() error {

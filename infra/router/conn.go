@@ -71,7 +71,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 }
 
 // sendKey sends a response of status 200 without a body, with the key in the provider's header,
-// and where it may go. The connection is closed if that fails.
+// and its target. The connection is closed if that fails.
 func sendKey(w http.ResponseWriter, r *http.Request, provider *providerConfig, to target) {
 	c, ok := r.Context().Value(connKey{}).(*secretConn)
 	if !ok || len(to.key.Reveal()) == 0 {

@@ -22,8 +22,8 @@ import (
 )
 
 // document says how a provider's keys that are JSON documents are read. A tenant writes the
-// document, so everything here says what may be: members, hosts and paths that are not named
-// are refused. No part of a document is in an error, because a key may be in the wrong place.
+// document, so everything here is a list of permissions: other members, hosts and paths are
+// refused. No part of a document is in an error, because a key may be in the wrong place.
 type document struct {
 	Key          string   `yaml:"key"`           // the member with the key
 	AccessKeyID  string   `yaml:"access_key_id"` // with it, Key is AWS's secret access key
@@ -33,7 +33,7 @@ type document struct {
 	URL          string   `yaml:"url"`
 	Region       string   `yaml:"region"`
 	Regions      []string `yaml:"regions"`
-	// Hosts may have a * in place of one label: any label of a URL, or the region.
+	// Hosts may have a * in place of one label, which is the URL's or the region.
 	Hosts []string `yaml:"hosts"`
 	// Paths are those of URLs. A * is a deployment.
 	Paths paths `yaml:"paths"`
@@ -42,7 +42,7 @@ type document struct {
 // paths are the calls under each path, such as "/openai/v1": ["chat/completions"].
 type paths map[string][]string
 
-// target is a key and where it may be sent. Without a host it is for the provider's own, and
+// target is a key and its destination. Without a host it is for the provider's own, and
 // without a path the client's is right.
 type target struct {
 	key        secret.Bytes
@@ -53,7 +53,7 @@ func refuseDocument(what, format string, args ...any) error {
 	return &refusal{http.StatusUnprocessableEntity, "document_" + what, fmt.Errorf(format, args...)}
 }
 
-// target returns where the stored key may be sent for a call of a model. The key of a document
+// target returns the destination of the stored key for a call of a model. The key of a document
 // is a new secret. The error is a *refusal.
 func (p *providerConfig) target(ctx context.Context, stored secret.Bytes, call, model string) (target, error) {
 	form := byok.FormOf(stored.Reveal())

@@ -14,8 +14,8 @@
 //	              X-Signalbox-Provider, -Credential and -Served-By. X-Signalbox-Path, if
 //	              present, is the provider's path of the call. Without a plan: the
 //	              caller's API key and the body, for one attempt. A key whose document
-//	              names a host has X-Signalbox-Host: the router must send it there and
-//	              nowhere else, and says so with X-Signalbox-Documents: host.
+//	              names a host has X-Signalbox-Host: the router must send it to that host
+//	              alone, and declares that with X-Signalbox-Documents: host.
 //	GET  /health  200 while the process serves.
 //	GET  /ready   200 once both tables were read; `router ready` asks it.
 //	GET  /metrics for Prometheus.
@@ -33,7 +33,7 @@
 // attempts, and to set user_id_header itself.
 //
 // `router names-key` prints a line for the file of name keys, `router -version` the version.
-// `router check router.yaml envoy.yaml` says where the two do not fit.
+// `router check router.yaml envoy.yaml` lists the settings that do not fit each other.
 // A change of the configuration needs a restart, which fails no request.
 package main
 
@@ -141,9 +141,9 @@ func configureAWS(ctx context.Context, c config) (aws.Config, error) {
 	return configured, nil
 }
 
-// listen listens on the configured address. A socket is made in a folder of its own, with the
-// mode that the umask gives it. It then takes the place of the socket of another authorizer,
-// which may serve on: there is always one to connect to.
+// listen listens on the configured address. A socket is made in a new folder, with the mode
+// that the umask gives it. It then replaces another authorizer's socket, which may serve on:
+// there is always one to connect to.
 func listen(ctx context.Context, c config) (net.Listener, error) {
 	at, _ := c.address() // readConfig has checked it
 	if at.network == "tcp" {

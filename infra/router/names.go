@@ -19,8 +19,8 @@ import (
 	"signalbox.dev/shared/routing"
 )
 
-// ticket is what /open needs to know about a request: who calls, for what, and the ids of the
-// steps of its plan. The plan's name contains it, signed, so no authorizer remembers plans: any
+// ticket is the part of a request that /open needs: the caller, the model, and the ids of the
+// plan's steps. The plan's name contains it, signed, so no authorizer remembers plans: any
 // one that has the same keys serves any attempt.
 type ticket struct {
 	Made   int64       `json:"t"` // in milliseconds since 1970
@@ -31,7 +31,7 @@ type ticket struct {
 	Random [6]byte     `json:"r"` // equal requests have different names, so each keeps its reading
 }
 
-// stepID identifies a step among those of one plan.
+// stepID identifies a step within its plan.
 type stepID [6]byte
 
 func idOf(s routing.Step) stepID {
@@ -98,7 +98,7 @@ func (k nameKeys) read(name string) (t ticket, ok bool) {
 }
 
 // readings keeps the readings of plans for their first attempt, while they are fresh and not
-// too many. An attempt whose reading is lost reads the rows again.
+// too many. If its reading is lost, an attempt reads the rows again.
 type readings struct {
 	mu  sync.Mutex
 	all map[string]*routing.Reading
