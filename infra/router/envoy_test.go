@@ -494,7 +494,7 @@ func brownOut(t *testing.T, a *tenant) {
 	engine, err := url.Parse(a.engines.Config.ConfigSources[0].(awsclients.Engines).DynamoDB)
 	kit.Must(t, err)
 	slow := httptest.NewServer(&httputil.ReverseProxy{Transport: a.client.Transport, Rewrite: func(r *httputil.ProxyRequest) {
-		time.Sleep(300*time.Millisecond + rand.N(400*time.Millisecond))
+		time.Sleep(300*time.Millisecond + rand.N(400*time.Millisecond)) //nolint:gosec // a pause
 		r.SetURL(engine)
 		r.Out.Host = r.In.Host // the signature covers it
 	}})

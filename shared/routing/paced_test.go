@@ -255,7 +255,7 @@ func TestALateCall(t *testing.T) {
 				}
 				return "", nil
 			})
-			isCalls := c.err == nil || err == failed || strings.HasPrefix(err.Error(), "of the call")
+			isCalls := c.err == nil || errors.Is(err, failed) || strings.HasPrefix(err.Error(), "of the call")
 			if took := time.Since(began); !errors.Is(err, c.err) || !isCalls || took != c.want*time.Millisecond || calls.Load() != int64(c.calls) {
 				t.Errorf("%s: %v after %v, %d calls", name, err, took, calls.Load())
 			}
