@@ -33,7 +33,7 @@ const rounds = 10
 type deleter interface {
 	DeleteObject(context.Context, *s3.DeleteObjectInput, ...func(*s3.Options)) (*s3.DeleteObjectOutput, error)
 	versionDeleter
-	versionLister
+	s3.ListObjectVersionsAPIClient
 }
 
 // Store is the bucket with the files of all workspaces.

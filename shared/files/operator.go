@@ -23,11 +23,11 @@ var ErrExists = errors.New("the file exists already")
 
 type managerAPI interface {
 	PutObject(context.Context, *s3.PutObjectInput, ...func(*s3.Options)) (*s3.PutObjectOutput, error)
-	ListObjectsV2(context.Context, *s3.ListObjectsV2Input, ...func(*s3.Options)) (*s3.ListObjectsV2Output, error)
-	ListMultipartUploads(context.Context, *s3.ListMultipartUploadsInput, ...func(*s3.Options)) (*s3.ListMultipartUploadsOutput, error)
 	AbortMultipartUpload(context.Context, *s3.AbortMultipartUploadInput, ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error)
 	versionDeleter
-	versionLister
+	s3.ListMultipartUploadsAPIClient
+	s3.ListObjectsV2APIClient
+	s3.ListObjectVersionsAPIClient
 }
 
 // Manager uploads, lists and purges files, for the operator's command.
@@ -129,11 +129,7 @@ func (m *Manager) sweep(ctx context.Context, w ids.Workspace, choose func(*s3.Li
 			if err != nil {
 				return removed, fmt.Errorf("listing versions to purge: %w", err)
 			}
-			chosen := choose(page)
-			if len(chosen) == 0 {
-				continue
-			}
-			n, err := removeBatch(ctx, m.s3, m.bucket, chosen)
+			n, err := removeBatch(ctx, m.s3, m.bucket, choose(page))
 			removed += n
 			if err != nil {
 				return removed, fmt.Errorf("purging versions: %w", err)

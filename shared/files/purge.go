@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -15,8 +14,9 @@ import (
 	"signalbox.dev/shared/calls"
 )
 
-// batch is how many versions S3 deletes in one call, and lists in one page.
-const batch = 1000
+// batch bounds the versions and markers of a page. With the newest marker, which may be from an
+// earlier page, S3 deletes them in one call: 1000.
+const batch = 999
 
 // attempts bounds how often a purge tries what S3 refuses, as any call.
 const attempts = 3
@@ -42,7 +42,7 @@ func (d *deletion) purge(ctx context.Context) error {
 		}
 		removed, err := d.removeListed(ctx, listed)
 		if removed > 0 {
-			inVain = 0
+			d.found, inVain = true, 0
 		}
 		if err == nil {
 			continue
@@ -57,7 +57,7 @@ func (d *deletion) purge(ctx context.Context) error {
 // removeListed deletes a listing, versions first, and returns how many it deleted. It keeps the
 // newest marker if anything may be left. A *refusal does not stop it.
 func (d *deletion) removeListed(ctx context.Context, listed listing) (int, error) {
-	versions, err := d.remove(ctx, listed.versions)
+	versions, err := removeBatch(ctx, d.s3, d.bucket, listed.versions)
 	d.receipt.Versions += versions
 	if err != nil && !isRefusal(err) {
 		return versions, err
@@ -66,7 +66,7 @@ func (d *deletion) removeListed(ctx context.Context, listed listing) (int, error
 	if listed.more || err != nil {
 		markers = markers[min(1, len(markers)):]
 	}
-	n, markersErr := d.remove(ctx, markers)
+	n, markersErr := removeBatch(ctx, d.s3, d.bucket, markers)
 	return versions + n, cmp.Or(markersErr, err)
 }
 
@@ -110,12 +110,8 @@ func (d *deletion) list(ctx context.Context) (listing, error) {
 	return listed, nil
 }
 
-type versionLister interface {
-	ListObjectVersions(context.Context, *s3.ListObjectVersionsInput, ...func(*s3.Options)) (*s3.ListObjectVersionsOutput, error)
-}
-
 // versionPages yields the listing of all versions with the prefix, page by page.
-func versionPages(ctx context.Context, client versionLister, bucket, prefix string) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
+func versionPages(ctx context.Context, client s3.ListObjectVersionsAPIClient, bucket, prefix string) iter.Seq2[*s3.ListObjectVersionsOutput, error] {
 	read := func(from marker) (*s3.ListObjectVersionsOutput, error) {
 		return client.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{
 			Bucket: &bucket, Prefix: &prefix, MaxKeys: aws.Int32(batch), KeyMarker: from.key, VersionIdMarker: from.id,
@@ -171,25 +167,6 @@ func (e ending) check(bucket string, from marker) error {
 	return nil
 }
 
-// remove deletes these versions and returns how many. A *refusal does not stop it.
-func (d *deletion) remove(ctx context.Context, versions []types.ObjectIdentifier) (removed int, err error) {
-	var refused error
-	for part := range slices.Chunk(versions, batch) {
-		n, err := removeBatch(ctx, d.s3, d.bucket, part)
-		removed += n
-		d.found = d.found || n > 0
-		if err != nil && !isRefusal(err) {
-			return removed, err
-		}
-		refused = cmp.Or(refused, err)
-	}
-	return removed, refused
-}
-
-type versionDeleter interface {
-	DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error)
-}
-
 // refusal means that S3 responded and did not delete some versions.
 type refusal struct {
 	refused, of int
@@ -206,9 +183,16 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d of %d versions could not be deleted: %s", r.refused, r.of, r.code)
 }
 
+type versionDeleter interface {
+	DeleteObjects(context.Context, *s3.DeleteObjectsInput, ...func(*s3.Options)) (*s3.DeleteObjectsOutput, error)
+}
+
 // removeBatch deletes at most 1000 versions by id and returns how many. S3 responds 200 even
 // if it deleted none, so unconfirmed versions are a *refusal.
 func removeBatch(ctx context.Context, client versionDeleter, bucket string, versions []types.ObjectIdentifier) (int, error) {
+	if len(versions) == 0 {
+		return 0, nil
+	}
 	out, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
 		Bucket: &bucket,
 		Delete: &types.Delete{Objects: versions},
