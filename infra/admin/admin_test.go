@@ -21,11 +21,8 @@ import (
 	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/local/awsclients"
-	"signalbox.dev/infra/test/awsmodel"
-	"signalbox.dev/infra/test/cases"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
-	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
@@ -52,25 +49,8 @@ type answer struct {
 // newFixture returns a fixture on a model of AWS of its own.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	tables := kit.Outputs{Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", SealingKey: modelKeys[0]}
-	at := cases.ModelEngines
-	engines := kit.Engines{Config: at.Config(), Tables: tables}
-	engines.Config.Retryer = calls.Retryer
-	engines.Config.HTTPClient = awsmodel.New(awsmodel.Config{
-		Tables: []string{tables.Access, tables.Credentials, tables.Jobs, tables.Control, restoredTable},
-		Bucket: "files", Versioning: "Enabled", Keys: modelKeys[:],
-	})
-	return fixtureOn(t, engines, "files")
-}
-
-// restoredTable is another access table of the model.
-const restoredTable = "restored"
-
-// modelKeys are the KMS keys of the model. New credentials are sealed under the first.
-var modelKeys = [3]string{
-	"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000000",
-	"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
-	"arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000002",
+	engines, _ := kit.OnModel("Enabled")
+	return fixtureOn(t, engines, engines.Tables.Files)
 }
 
 // newOnEngines returns a fixture on real engines. With tables it has an access and a credentials

@@ -229,7 +229,7 @@ func ownAccount(r *restored) string { return "account#" + string(r.account) }
 // put it right.
 func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	t.Parallel()
-	r := newRestored(newFixture(t), restoredTable)
+	r := newRestored(newFixture(t), kit.OtherAccess)
 	before, live := r.table(r.old), r.table(r.engines.Tables.Access)
 	stored := before.All(t)
 	kept, unbound, workspace := "key#"+string(r.keys["kept"]), "key#"+string(r.keys["unbound"]), "workspace#"+string(r.workspace)
@@ -286,7 +286,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 // keys of all customers.
 func TestRowsOfANewerVersionAreRefused(t *testing.T) {
 	t.Parallel()
-	r := newRestored(newFixture(t), restoredTable)
+	r := newRestored(newFixture(t), kit.OtherAccess)
 	for _, table := range []string{r.old, r.engines.Tables.Access, r.engines.Tables.Credentials} {
 		sound := r.table(table).All(t)
 		for _, row := range sound {
@@ -318,7 +318,7 @@ func (d *fixture) set(row, attribute string, value types.AttributeValue) {
 
 func TestRepairRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
-	r := newRestored(newFixture(t), restoredTable)
+	r := newRestored(newFixture(t), kit.OtherAccess)
 	before := r.contents()
 	refused := func(code int, want string, args ...string) {
 		t.Helper()
@@ -375,7 +375,7 @@ func (r *restored) describing(moments ...string) {
 // Without the table before, the check compares the live tables, and a repair disables every key.
 func TestWithoutTheTableBefore(t *testing.T) {
 	t.Parallel()
-	r := newRestored(newFixture(t), restoredTable)
+	r := newRestored(newFixture(t), kit.OtherAccess)
 	table, before := r.engines.Tables.Access, r.findings(exit.Uncertain, "restore", "check")
 	for _, name := range []string{"astray", "foreign", "orphan"} {
 		r.newKey(name, r.workspace)

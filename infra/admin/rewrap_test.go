@@ -128,7 +128,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 
 func TestRewrapRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
-	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], 1)
+	m := newMove(newFixture(t), kit.ModelKeys[0], kit.ModelKeys[1], 1)
 	m.want(exit.Refused, "credential", "rewrap", "--to", m.next) // not deployed
 	m.want(exit.Usage, "credential", "rewrap", "--to", m.own)    // --from is missing
 	m.deploy()
@@ -149,7 +149,7 @@ func TestRewrapRefusesWrongArguments(t *testing.T) {
 func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	t.Parallel()
 	const failures = acts.FailuresInARow + 2
-	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], 3*failures)
+	m := newMove(newFixture(t), kit.ModelKeys[0], kit.ModelKeys[1], 3*failures)
 	m.deploy()
 	broken := m.broken()
 	for n := range failures {
@@ -173,7 +173,7 @@ func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 func TestADeniedSegmentStopsNoOther(t *testing.T) {
 	t.Parallel()
 	const all = 40
-	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], all)
+	m := newMove(newFixture(t), kit.ModelKeys[0], kit.ModelKeys[1], all)
 	m.deploy()
 	m.broken().Inject(faults.Rule{Operation: "Scan", Call: 9, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")}) // eight have counted
 	view, got := m.rewrap(exit.Uncertain)
@@ -186,8 +186,8 @@ func TestADeniedSegmentStopsNoOther(t *testing.T) {
 // the moves of the others.
 func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	t.Parallel()
-	m := newMove(newFixture(t), modelKeys[0], modelKeys[1], 5)
-	foreign := modelKeys[2]
+	m := newMove(newFixture(t), kit.ModelKeys[0], kit.ModelKeys[1], 5)
+	foreign := kit.ModelKeys[2]
 	m.sealing = foreign
 	planted := map[ids.Credential]bool{}
 	for range acts.FailuresInARow + 2 {

@@ -40,7 +40,7 @@ func TestEveryStateOfAKey(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	hash, old := d.key("k", d.workspace), d.key("old", "")
-	live, before := d.table(d.engines.Tables.Access), d.table(restoredTable)
+	live, before := d.table(d.engines.Tables.Access), d.table(kit.OtherAccess)
 	rows := live.All(t)
 	reset := func(now, then keyState) {
 		live.Become(t, rows)

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/cryptotest"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -163,16 +161,8 @@ func inEnvironment(t *testing.T, real bool, s *setup, do func(*Environment)) (pr
 }
 
 func onModel(t *testing.T, s *setup) *Environment {
-	o := kit.Outputs{
-		Access: "access", Credentials: "credentials", Jobs: "sync-jobs", Control: "control", Files: "files",
-		SealingKey: "arn:aws:kms:us-east-1:000000000000:key/00000000-0000-4000-8000-000000000001",
-	}
-	env := &Environment{t: t, setup: s, Outputs: o, Versioning: s.versioning, Before: "before", OldKey: strings.Replace(o.SealingKey, "key/0", "key/1", 1), config: aws.Config{
-		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("an-id", "a-secret", ""), Retryer: calls.Retryer,
-	}}
-	env.model = awsmodel.New(awsmodel.Config{
-		Tables: slices.Collect(maps.Values(env.tables())), Bucket: o.Files, Versioning: s.versioning, Keys: []string{o.SealingKey, env.OldKey},
-	})
+	e, model := kit.OnModel(s.versioning)
+	env := &Environment{t: t, setup: s, Outputs: e.Tables, Versioning: s.versioning, Before: kit.OtherAccess, OldKey: kit.ModelKeys[1], config: e.Config, model: model}
 	env.storage = httpFunc(env.apply)
 	return env
 }
@@ -217,15 +207,7 @@ func onEngines(t *testing.T, s *setup) *Environment {
 
 // Engines are the addresses of the Environment's services. The model answers at any.
 func (env *Environment) Engines() awsclients.Engines {
-	if env.OnEngines() {
-		return env.config.ConfigSources[0].(awsclients.Engines) //nolint:errcheck // the kit has put it there
-	}
-	return ModelEngines
-}
-
-// ModelEngines are addresses for clients of the model.
-var ModelEngines = awsclients.Engines{
-	DynamoDB: "http://dynamodb.model", KMS: "http://kms.model", S3: "http://s3.model", Region: "us-east-1", AccessKeyID: "an-id", SecretAccessKey: "a-secret",
+	return env.config.ConfigSources[0].(awsclients.Engines) //nolint:errcheck // the kit has put it there
 }
 
 // plain is an HTTP client without faults.
