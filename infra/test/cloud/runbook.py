@@ -60,6 +60,7 @@ SAM = """#!/bin/bash
 [[ "$* " = *"--config-env $ENVIRONMENT "* || "$* " = *"--stack-name $SIGNALBOX_STACK "* ]] || { echo "sam $*" >&2; exit 1; }
 """
 GH = """#!/bin/bash
+[ "$*" != "repo view --json nameWithOwner --jq .nameWithOwner" ] || { echo "$REPOSITORY"; exit; }
 [[ "$*" =~ repos/$REPOSITORY.*(/environments/$ENVIRONMENT|--jq)|--repo\\ $REPOSITORY\\ --env\\ $ENVIRONMENT ]] || { echo "gh $*" >&2; exit 1; }
 [ "$1" != variable ] || echo "$7 $3 $9" >>"$VARIABLES"
 echo 1001 2002 # the numbers of owner and repository
@@ -102,7 +103,7 @@ def follow(page: str, headings: list[str], stack: str, values: dict[str, str], e
             block = re.sub(r"\b([A-Z_]+)=([^\s$(]+)", lambda found: f"{found[1]}={values.get(found[1], found[2])}", block)
             for pattern, replacement in edits.items():
                 block = re.sub(pattern, replacement, block)
-            if literal := re.search(r"eu-central-1|signalbox-prod|example/signalbox|\bprod\b", block):
+            if literal := re.search(r"eu-central-1|signalbox-prod|\bprod\b", block):
                 return f"a literal: {literal[0]} in {block}"
             (here / f"block-{number:03}").write_text(block)
         for name, text in {"aws": AWS, "admin": ADMIN, "gh": GH, "sam": SAM, **dict.fromkeys(("make", "sleep"), "#!/bin/bash\n")}.items():
