@@ -22,8 +22,8 @@
 //
 // A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help
 // only after a 503. Any refusal ends the caller's request: only a provider's response moves on
-// to the next step (routing.MovesOn). Responses name the account, the workspace and the
-// API key's hash for the router's log; the authorizer's own has the router's X-Request-Id.
+// to the next step (routing.MovesOn). Responses name the account, the workspace, the
+// API key's hash and the reasons of skipped credentials for the router's log; the authorizer's own has the router's X-Request-Id.
 //
 // It remembers no plan: the plan's name contains it, signed with a key that all authorizers
 // share. So a router may ask another one, or the same one after a restart.

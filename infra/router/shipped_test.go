@@ -463,7 +463,7 @@ func serveProviders(t *testing.T, folder string) *providers {
 }
 
 func (p *providers) count(_ net.Conn, state http.ConnState) {
-	p.open.Add(map[http.ConnState]int64{http.StateNew: 1, http.StateClosed: -1}[state])
+	p.open.Add(map[http.ConnState]int64{http.StateNew: 1, http.StateClosed: -1, http.StateHijacked: -1}[state])
 }
 
 func (p *providers) isSecret(text string) bool {
