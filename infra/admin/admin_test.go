@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/kit"
@@ -150,7 +150,7 @@ func fresh(p *parser) {
 func (d *fixture) must(args ...string) string {
 	d.Helper()
 	got := d.do(args...)
-	if got.code != exit.Done {
+	if got.code != acts.Done {
 		d.Fatalf("admin %s: exit code %d\n%s", strings.Join(args, " "), got.code, got.stderr)
 	}
 	return strings.TrimSuffix(got.stdout, "\n")

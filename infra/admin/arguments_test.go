@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 )
 
 func TestWordsAreCompleted(t *testing.T) {
@@ -31,11 +31,11 @@ func TestWordsAreCompleted(t *testing.T) {
 		"nonsense ":                          "status account workspace key job file credential restore completion",
 	} {
 		got := on(t, append([]string{arguments.CompleteWord}, strings.Split(line, " ")...)...)
-		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != exit.Done || got.stderr != "" {
+		if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.stdout)); diff != "" || got.code != acts.Done || got.stderr != "" {
 			t.Errorf("%q, exit code %d (-want +got):\n%s", line, got.code, diff)
 		}
 	}
-	if got := on(t, arguments.CompleteWord); got.code != exit.Done || got.stdout != "" {
+	if got := on(t, arguments.CompleteWord); got.code != acts.Done || got.stdout != "" {
 		t.Errorf("no words: exit code %d: %s", got.code, got.stdout)
 	}
 }
@@ -44,7 +44,7 @@ func TestWordsAreCompleted(t *testing.T) {
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if got := on(t, "--stack", "absent", "completion", shell); got.code != exit.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {
+		if got := on(t, "--stack", "absent", "completion", shell); got.code != acts.Done || !strings.Contains(got.stdout, arguments.CompleteWord) || got.stderr != "" {
 			t.Errorf("%s: exit code %d: %s%s", shell, got.code, got.stdout, got.stderr)
 		}
 	}

@@ -20,7 +20,6 @@ import (
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
 	"signalbox.dev/infra/test/kit"
@@ -239,7 +238,7 @@ func TestAnAuditFileThatNobodyReads(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	kit.Must(t, syscall.Mkfifo(pipe, 0o600))
 	args := []string{"--audit-file", pipe, "workspace", "create", "w"}
-	if got := d.want(exit.Usage, args...); !strings.Contains(got.stderr, "nothing was done") {
+	if got := d.want(acts.Usage, args...); !strings.Contains(got.stderr, "nothing was done") {
 		t.Error(got.stderr)
 	}
 	reader, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0) //nolint:gosec // our own pipe
@@ -251,7 +250,7 @@ func TestAnAuditFileThatNobodyReads(t *testing.T) {
 	}
 	ctx, interrupt := context.WithCancel(t.Context())
 	d.broken().Inject(faults.Rule{Fault: faults.Then(interrupt)})
-	if got := d.run(ctx, nil, args...); got.code != exit.Uncertain || !strings.Contains(got.stderr, "could not be written") {
+	if got := d.run(ctx, nil, args...); got.code != acts.Uncertain || !strings.Contains(got.stderr, "could not be written") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }

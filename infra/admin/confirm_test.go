@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/ids"
@@ -31,7 +31,7 @@ func TestOnlyANameConfirms(t *testing.T) {
 		"A  NAME\n": true, "\uff41\u00a0name\n": true, "a name0\n": false, "\na name\n": false,
 	} {
 		err := confirm(t.Context(), strings.NewReader(typed))
-		if confirmed := err == nil; confirmed != confirms || !confirmed && exit.Code(err, false) != exit.Refused {
+		if confirmed := err == nil; confirmed != confirms || !confirmed && acts.Code(err, false) != acts.Refused {
 			t.Errorf("typed %q: %v, want confirmed: %t", typed, err, confirms)
 		}
 	}
@@ -40,7 +40,7 @@ func TestOnlyANameConfirms(t *testing.T) {
 		interrupt()
 		select {} // nothing is typed
 	})
-	if err := confirm(ctx, silent); exit.Code(err, false) != exit.Refused {
+	if err := confirm(ctx, silent); acts.Code(err, false) != acts.Refused {
 		t.Error(err)
 	}
 }
@@ -71,7 +71,7 @@ func TestAFileIsDeletedInTheConfirmedWorkspace(t *testing.T) {
 			d.must("workspace", "default", second)
 		}, "file_a\n")
 	}
-	if got := d.do("file", "delete", "file_a"); got.code != exit.Done || d.left(d.workspace) != 0 {
+	if got := d.do("file", "delete", "file_a"); got.code != acts.Done || d.left(d.workspace) != 0 {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -89,8 +89,8 @@ func TestAChangeMayBeUncertain(t *testing.T) {
 			t.Errorf("%v: %v", args, audits)
 		}
 	}
-	wantUncertain(exit.Uncertain, faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(http.StatusFound, `{"__type":"SomeException"}`)}, "key", "disable", d.key("k", ""))
-	wantUncertain(exit.NotFound, faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()}, "credential", "delete", credential, "--workspace", string(d.workspace), "--yes")
+	wantUncertain(acts.Uncertain, faults.Rule{Operation: "UpdateItem", Fault: faults.Otherwise(http.StatusFound, `{"__type":"SomeException"}`)}, "key", "disable", d.key("k", ""))
+	wantUncertain(acts.NotFound, faults.Rule{Operation: "DeleteItem", Attempt: 1, Fault: faults.LoseAnswer()}, "credential", "delete", credential, "--workspace", string(d.workspace), "--yes")
 }
 
 // atOnce lets a process end at once. Under the race detector each would wait for a second first.
@@ -123,7 +123,7 @@ func TestASignalEndsACommand(t *testing.T) {
 	}
 	_ = command.Wait()
 	audits := got.audits()
-	if command.ProcessState.ExitCode() != exit.Uncertain || len(audits) == 0 || audits[len(audits)-1]["outcome"] != "uncertain" {
+	if command.ProcessState.ExitCode() != acts.Uncertain || len(audits) == 0 || audits[len(audits)-1]["outcome"] != "uncertain" {
 		t.Errorf("%s: %s", command.ProcessState, got.stderr)
 	}
 }
@@ -145,14 +145,14 @@ func (d *fixture) unread(args ...string) answer {
 func TestNoKeyIsMadeForNobody(t *testing.T) {
 	t.Parallel()
 	d := newOnEngines(t)
-	if got := d.unread("key", "create", "unseen"); got.code != exit.Uncertain || !strings.Contains(got.stderr, "deleted again") {
+	if got := d.unread("key", "create", "unseen"); got.code != acts.Uncertain || !strings.Contains(got.stderr, "deleted again") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 	for _, to := range []string{">&-", ">/dev/null"} {
 		command := d.process("key", "create", "unseen")
 		shell := exec.Command("sh", append([]string{"-c", `exec "$0" "$@" ` + to, command.Path}, command.Args[1:]...)...) //nolint:gosec // the command under test
 		shell.Env = command.Env
-		if shown, err := shell.CombinedOutput(); shell.ProcessState.ExitCode() != exit.Usage || !strings.Contains(string(shown), "no key was made") {
+		if shown, err := shell.CombinedOutput(); shell.ProcessState.ExitCode() != acts.Usage || !strings.Contains(string(shown), "no key was made") {
 			t.Errorf("%s: %v: %s", to, err, shown)
 		}
 	}
@@ -166,7 +166,7 @@ func TestALostReaderIsNotReported(t *testing.T) {
 	t.Parallel()
 	d := newOnEngines(t)
 	for _, args := range [][]string{{"workspace", "list"}, {"key", "create", "--help"}} {
-		if got := d.unread(args...); got.code != exit.Failed || got.stderr != "" {
+		if got := d.unread(args...); got.code != acts.Failed || got.stderr != "" {
 			t.Errorf("%v: exit code %d: %s", args, got.code, got.stderr)
 		}
 	}
@@ -193,8 +193,8 @@ func TestAPrefixOfTwo(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"", " --account " + string(d.account)} {
-		d.want(exit.Usage, strings.Fields("key disable "+key[:8]+in)...)
-		d.want(exit.Usage, strings.Fields("credential disable "+credential[:8]+in)...)
+		d.want(acts.Usage, strings.Fields("key disable "+key[:8]+in)...)
+		d.want(acts.Usage, strings.Fields("credential disable "+credential[:8]+in)...)
 		d.must(strings.Fields("key disable " + key + in)...)
 	}
 }

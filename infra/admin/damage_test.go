@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
@@ -30,7 +30,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	// shows runs a command that must succeed and show the text. Its input is the key.
 	shows := func(text, command string) {
 		t.Helper()
-		if got := d.feed(key, strings.Fields(command)...); got.code != exit.Done || !strings.Contains(got.stdout, text) {
+		if got := d.feed(key, strings.Fields(command)...); got.code != acts.Done || !strings.Contains(got.stdout, text) {
 			t.Errorf("admin %s: exit code %d\n%s%s", command, got.code, got.stdout, got.stderr)
 		}
 	}
@@ -51,8 +51,8 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 			shows("active", "credential enable "+credential[:8]+in)
 		}
 	}
-	d.want(exit.NotFound, strings.Fields("key disable "+hash+" --account "+string(other.ID))...)
-	d.want(exit.NotFound, strings.Fields("credential disable "+credential+workspace+" --account "+string(other.ID))...)
+	d.want(acts.NotFound, strings.Fields("key disable "+hash+" --account "+string(other.ID))...)
+	d.want(acts.NotFound, strings.Fields("credential disable "+credential+workspace+" --account "+string(other.ID))...)
 
 	// A restored table may have a key without its list entry.
 	access.Delete(t, kit.Key("account#"+string(d.account), "key#"+hash))
@@ -67,12 +67,12 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	for _, id := range []string{credential, spoilt} {
 		shows("disabled", "credential disable "+id+workspace)
 		shows("disabled", "credential disable "+id+workspace+account)
-		got := d.want(exit.Failed, strings.Fields("credential disable "+id+account)...)
+		got := d.want(acts.Failed, strings.Fields("credential disable "+id+account)...)
 		if !strings.Contains(got.stderr, "a damaged credential, which hides the others") || !strings.Contains(got.stderr, "give --workspace and the whole id") {
 			t.Errorf("credential %s: %s", id, got.stderr)
 		}
 	}
-	d.want(exit.Uncertain, "key", "delete", hash, "--yes") // the damaged one may list it
+	d.want(acts.Uncertain, "key", "delete", hash, "--yes") // the damaged one may list it
 	shows("disabled", "key find -")
 }
 
@@ -83,11 +83,11 @@ func TestADamagedCredentialIsNotShown(t *testing.T) {
 	spoilt := string(d.seal(d.workspace, "spoilt"))
 	d.table(d.engines.Tables.Credentials).Set(t, kit.Key("workspace#"+string(d.workspace), "credential#"+spoilt), "name", &types.AttributeValueMemberBOOL{})
 	for _, in := range []string{"", " --workspace " + string(d.workspace), " --account " + string(d.account)} {
-		if got := d.want(exit.Failed, strings.Fields("credential show "+spoilt+in)...); got.stdout != "" || !strings.Contains(got.stderr, "admin restore check") {
+		if got := d.want(acts.Failed, strings.Fields("credential show "+spoilt+in)...); got.stdout != "" || !strings.Contains(got.stderr, "admin restore check") {
 			t.Errorf("%s: %s%s", in, got.stdout, got.stderr)
 		}
 	}
-	d.want(exit.NotFound, "credential", "disable", string(ids.New[ids.Credential]()), "--workspace", string(d.workspace))
+	d.want(acts.NotFound, "credential", "disable", string(ids.New[ids.Credential]()), "--workspace", string(d.workspace))
 }
 
 // A damaged workspace does not become the default: requests that name none would fail.
@@ -96,7 +96,7 @@ func TestADamagedWorkspaceIsNoDefault(t *testing.T) {
 	d := newFixture(t)
 	second := d.must("workspace", "create", "second")
 	d.set("workspace#"+second, "created_at", kit.Text("x"))
-	d.want(exit.Failed, "workspace", "default", second)
+	d.want(acts.Failed, "workspace", "default", second)
 	d.must("credential", "list")
 }
 
@@ -109,7 +109,7 @@ func TestAKeyOfNoAccount(t *testing.T) {
 		hash := d.key("nobody's", "")
 		d.set("key#"+hash, "account", account)
 		d.must("key", "disable", hash[:8], "--account", string(d.account))
-		d.want(exit.Failed, "key", "enable", hash)
+		d.want(acts.Failed, "key", "enable", hash)
 		if row := d.table(d.engines.Tables.Access).Get(t, kit.Key("key#"+hash, "key")); row["disabled"].(*types.AttributeValueMemberBOOL).Value != true {
 			t.Errorf("account %v: it is not disabled", account)
 		}
@@ -119,7 +119,7 @@ func TestAKeyOfNoAccount(t *testing.T) {
 		if slices.ContainsFunc(transport.Calls(), func(c faults.Call) bool { return c.Operation == "Scan" }) {
 			t.Errorf("account %v: the deletion reads the credentials of all accounts", account)
 		}
-		d.want(exit.NotFound, "key", "show", hash)
+		d.want(acts.NotFound, "key", "show", hash)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestADamagedKeyIsCounted(t *testing.T) {
 	d := newFixture(t)
 	d.key("alice", "")
 	d.set("key#"+d.key("alice", ""), "name", &types.AttributeValueMemberBOOL{})
-	if got := d.want(exit.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "passed over 1 damaged key: ") {
+	if got := d.want(acts.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "passed over 1 damaged key: ") {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
 }

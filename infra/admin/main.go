@@ -24,10 +24,10 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
 )
@@ -76,20 +76,34 @@ func (a *app) run(ctx context.Context, p *parser, args []string) int {
 // report writes the error of a command line, and returns the exit code.
 func (a *app) report(ctx context.Context, err error, args []string) int {
 	if err == nil || errors.Is(err, arguments.ErrShown) {
-		return exit.Done
+		return acts.Done
 	}
-	code := exit.Code(err, acts.Tried(ctx))
-	if errors.Is(err, syscall.EPIPE) && (code == exit.Failed || code == exit.Usage) {
-		return exit.Failed // the reader has stopped reading, as in `admin key list | head -1`
+	code := acts.Code(err, acts.Tried(ctx))
+	if acts.Is[*kong.ParseError](err) {
+		code = acts.Usage
+	}
+	if errors.Is(err, syscall.EPIPE) && (code == acts.Failed || code == acts.Usage) {
+		return acts.Failed // the reader has stopped reading, as in `admin key list | head -1`
 	}
 	given := append(slices.Clone(args), os.Getenv("SIGNALBOX_ACCOUNT")) // kong reads it, too
-	message := arguments.Hide(err, exit.Message(err, code), given)
+	message := arguments.Hide(err, sentence(err, code), given)
 	if arguments.AsksForJSON(args) {
 		_ = output.Writer{To: a.stderr}.Encode(map[string]any{"error": map[string]string{"message": message}}) // there is nowhere else to report it
 	} else {
 		_, _ = fmt.Fprintln(a.stderr, "admin:", output.OneLine(message))
 	}
 	return code
+}
+
+// sentence returns an error, which has this exit code, for people.
+func sentence(err error, code int) string {
+	switch {
+	case acts.Is[*processcreds.ProviderError](err):
+		return "there are no AWS credentials: the credential_process of the profile failed, and what it wrote may hold a secret. Run it yourself"
+	case acts.Is[*kong.ParseError](err):
+		return err.Error() + " (try --help)"
+	}
+	return acts.ErrorText(err, code == acts.Failed)
 }
 
 // parser is kong's parser, and the command line that it fills.

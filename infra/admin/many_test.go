@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
@@ -98,7 +98,7 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 		d.change = func(a *app) { a.http, a.now = transport, func() time.Time { return time.Now().Add(time.Hour) } }
 		transport.Inject(faults.Rule{Operation: c.operation, Call: c.call, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
 		args := strings.Fields(strings.NewReplacer("ACCOUNT", string(d.account), "WORKSPACE", string(d.workspace)).Replace(c.command + " --yes"))
-		if got := d.want(exit.Uncertain, args...); !strings.Contains(got.stderr, c.want) {
+		if got := d.want(acts.Uncertain, args...); !strings.Contains(got.stderr, c.want) {
 			t.Errorf("%s: %s", c.command, got.stderr)
 		}
 		if keys := d.must("key", "list"); strings.Count(keys, "active") > 1 {
@@ -119,7 +119,7 @@ func TestAnInterruptedActIsNotDone(t *testing.T) {
 		d.key("bound", d.workspace)
 	}
 	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: faults.Then(interrupt)})
-	if got := d.run(ctx, strings.NewReader(""), "workspace", "delete", string(d.workspace), "--yes"); got.code != exit.Uncertain {
+	if got := d.run(ctx, strings.NewReader(""), "workspace", "delete", string(d.workspace), "--yes"); got.code != acts.Uncertain {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -151,7 +151,7 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 				return apply()
 			}})
 		}
-		if got := d.want(exit.Done, "account", "disable", string(d.account), "--yes"); !strings.Contains(got.stderr, "the account's row is damaged") {
+		if got := d.want(acts.Done, "account", "disable", string(d.account), "--yes"); !strings.Contains(got.stderr, "the account's row is damaged") {
 			t.Errorf("a damaged account: %s", got.stderr)
 		}
 		d.change = nil
@@ -162,8 +162,8 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 		d.must("account", "enable", string(d.account))
 	}
 	access.Delete(t, kit.Key("account#"+string(d.account), "account"))
-	d.want(exit.Done, "account", "disable", string(d.account), "--yes")
-	if got := d.want(exit.Done, "account", "enable", string(d.account)); !strings.Contains(got.stdout, "3 keys changed") {
+	d.want(acts.Done, "account", "disable", string(d.account), "--yes")
+	if got := d.want(acts.Done, "account", "enable", string(d.account)); !strings.Contains(got.stdout, "3 keys changed") {
 		t.Errorf("without the account's row: %s", got.stdout)
 	}
 	if _, err := auth.NewVerifier(access.DB, access.Table).Verify(t.Context(), theirs); err != nil {
@@ -179,7 +179,7 @@ func TestAnAccountIsPartlySuspended(t *testing.T) {
 		"account#" + string(d.account): "not suspended, but its account is", "key#" + d.hashes[0]: "suspended, but its account is not",
 	} {
 		d.set(row, "suspended", &types.AttributeValueMemberBOOL{Value: true})
-		checked := d.want(exit.Uncertain, "restore", "check", "--json").stdout
+		checked := d.want(acts.Uncertain, "restore", "check", "--json").stdout
 		if got := d.states(); !strings.HasPrefix(got, "partly suspended") || !strings.Contains(checked, `"`+problem) || !strings.Contains(checked, "admin account disable") {
 			t.Errorf("%s: %s; %s", row, got, checked)
 		}
@@ -198,7 +198,7 @@ func TestAFullListIsPassedOver(t *testing.T) {
 		d.must("key", "delete", d.hashes[1], "--yes") // it is in the first list
 		return apply()
 	}})
-	got := d.want(exit.Uncertain, "key", "replace", d.hashes[0], d.hashes[2])
+	got := d.want(acts.Uncertain, "key", "replace", d.hashes[0], d.hashes[2])
 	if !strings.Contains(got.stderr, `"full" is full`) || !strings.Contains(got.stderr, "3 allow-lists changed") {
 		t.Error(got.stderr)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/admin/acts"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/auth"
@@ -175,7 +174,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	r := newRestored(newOnEngines(t, tables...), tables[2])
 	before := r.contents()
 	r.wantLetIn("deleted since", "disabled since", "half deleted", "half restored", "kept", "of a deleted workspace", "unbound")
-	r.wantFound(r.findings(exit.Done, r.repairArgs("--dry-run")...),
+	r.wantFound(r.findings(acts.Done, r.repairArgs("--dry-run")...),
 		"none: key made since: only in the table before: create it again if it is still wanted",
 		"none: workspace made since: only in the table before: create it again if it is still wanted",
 		"operator: workspace made since: 1 credential of a workspace that does not exist",
@@ -195,7 +194,7 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	}
 	// It goes on after a failed write. Each of the nine leaves an audit line.
 	r.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: faults.Answer(http.StatusBadRequest, "ValidationException", "")})
-	got := r.want(exit.Uncertain, r.repairArgs()...)
+	got := r.want(acts.Uncertain, r.repairArgs()...)
 	r.change = nil
 	outcomes := map[any]int{}
 	for _, line := range got.audits() {
@@ -205,19 +204,19 @@ func TestARepairedTableLetsInNoRevokedKey(t *testing.T) {
 	if diff := cmp.Diff(want, outcomes); diff != "" || strings.Count(got.stdout, " failed: ") != 1 || strings.Count(got.stdout, " repaired ") != 8 {
 		t.Errorf("%s\nthe outcomes of the audit lines (-want +got):\n%s", got.stdout, diff)
 	}
-	r.want(exit.Uncertain, r.repairArgs()...)
+	r.want(acts.Uncertain, r.repairArgs()...)
 	r.wantLetIn("kept", "unbound")
-	r.wantFound(r.findings(exit.Uncertain, "restore", "check"), left...) // findings for the operator alone count too
+	r.wantFound(r.findings(acts.Uncertain, "restore", "check"), left...) // findings for the operator alone count too
 	survey, err := auth.ReadSurvey(t.Context(), r.db, r.engines.Tables.Access)
 	kit.Must(t, err)
 	if survey.Workspaces[r.workspaces["deleted since"]].DeletedAt.IsZero() || survey.Workspaces[r.workspace].Next["openai"] != 2 {
 		t.Errorf("a deleted workspace is live again, or a position is given out twice: %+v", survey.Workspaces)
 	}
 	// The findings are reported even if nobody reads the list.
-	if got := r.unread(r.repairArgs()...); got.code != exit.Uncertain || !strings.Contains(got.stderr, "findings are left for you") {
+	if got := r.unread(r.repairArgs()...); got.code != acts.Uncertain || !strings.Contains(got.stderr, "findings are left for you") {
 		r.Errorf("unread: exit code %d, stderr %s", got.code, got.stderr)
 	}
-	if got := r.want(exit.Uncertain, r.repairArgs()...); len(got.audits()) > 0 {
+	if got := r.want(acts.Uncertain, r.repairArgs()...); len(got.audits()) > 0 {
 		t.Errorf("the second repair: %v", got.audits())
 	}
 }
@@ -267,7 +266,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 		at := kit.Key(c.row, kind)
 		sound := c.in.Get(t, at)[c.set]
 		c.in.Set(t, at, c.set, c.to)
-		if found := r.findings(exit.Uncertain, r.repairArgs()...); !slices.Contains(found, c.found) {
+		if found := r.findings(acts.Uncertain, r.repairArgs()...); !slices.Contains(found, c.found) {
 			t.Errorf("%s: found %q", c.found, found)
 		}
 		r.wantLetIn(strings.Fields(c.letIn)...)
@@ -298,7 +297,7 @@ func TestRowsOfANewerVersionAreRefused(t *testing.T) {
 			commands = append(commands, []string{"restore", "check"}, []string{"restore", "repair", "--disable-all-keys", "--yes"})
 		}
 		for _, args := range commands {
-			if got := r.want(exit.Refused, args...); got.stdout != "" || !strings.Contains(got.stderr, "written by a newer version") {
+			if got := r.want(acts.Refused, args...); got.stdout != "" || !strings.Contains(got.stderr, "written by a newer version") {
 				t.Errorf("%v with newer rows in %s: %s%s", args, table, got.stdout, got.stderr)
 			}
 		}
@@ -327,35 +326,35 @@ func TestRepairRefusesWrongArguments(t *testing.T) {
 			t.Errorf("%v: %s%s", args, got.stderr, got.stdout)
 		}
 	}
-	refused(exit.Usage, "--before=OLD_TABLE or --disable-all-keys", "--before=", "--yes")
-	refused(exit.Usage, "--before", "--before", r.old, "--disable-all-keys", "--yes")
-	refused(exit.Usage, "itself", "--before", r.engines.Tables.Access, "--yes")
-	refused(exit.Usage, "no table nosuch", "--before", "nosuch", "--yes")
-	refused(exit.Usage, "nothing was changed", "--before", r.old)
+	refused(acts.Usage, "--before=OLD_TABLE or --disable-all-keys", "--before=", "--yes")
+	refused(acts.Usage, "--before", "--before", r.old, "--disable-all-keys", "--yes")
+	refused(acts.Usage, "itself", "--before", r.engines.Tables.Access, "--yes")
+	refused(acts.Usage, "no table nosuch", "--before", "nosuch", "--yes")
+	refused(acts.Usage, "nothing was changed", "--before", r.old)
 	// A table that was restored to the same moment, or to an earlier one, has the revoked keys.
 	for before, live := range map[string]string{"1700000000": "1700000000", "1600000000": "1700000000", "1500000000": ""} {
 		r.describing(live, before)
-		refused(exit.Usage, "restored to the state of", "--before", r.old, "--yes")
+		refused(acts.Usage, "restored to the state of", "--before", r.old, "--yes")
 	}
 	r.change = nil
 	// A table that lacks a workspace is not the table just before the restore.
 	workspace := r.table(r.old).Get(t, kit.Key("workspace#"+string(r.workspace), "workspace"))
 	r.table(r.old).Delete(t, workspace)
-	refused(exit.Refused, "it lacks 1 row (workspace "+string(r.workspace), r.repairArgs()[2:]...)
+	refused(acts.Refused, "it lacks 1 row (workspace "+string(r.workspace), r.repairArgs()[2:]...)
 	r.table(r.old).Put(t, workspace)
 	if diff := cmp.Diff(before, r.contents()); diff != "" {
 		t.Errorf("a refusal changed (-before +after):\n%s", diff)
 	}
 	// The table's name confirms; confirm.txt has the question.
 	r.change = func(a *app) { a.terminal, a.interactive = true, true }
-	if got := r.feed(r.engines.Tables.Access+"\n", "restore", "repair", "--before", r.old); got.code != exit.Uncertain || cmp.Equal(before, r.contents()) {
+	if got := r.feed(r.engines.Tables.Access+"\n", "restore", "repair", "--before", r.old); got.code != acts.Uncertain || cmp.Equal(before, r.contents()) {
 		t.Errorf("a confirmed repair: exit code %d, %s", got.code, got.stderr)
 	}
 	r.change = nil
 	r.reset()
 	r.table(r.old).Delete(t, workspace)
 	r.describing("1700000000", "1700000001")
-	r.want(exit.Uncertain, r.repairArgs("--incomplete")...)
+	r.want(acts.Uncertain, r.repairArgs("--incomplete")...)
 	r.wantLetIn("unbound")
 }
 
@@ -376,7 +375,7 @@ func (r *restored) describing(moments ...string) {
 func TestWithoutTheTableBefore(t *testing.T) {
 	t.Parallel()
 	r := newRestored(newFixture(t), kit.OtherAccess)
-	table, before := r.engines.Tables.Access, r.findings(exit.Uncertain, "restore", "check")
+	table, before := r.engines.Tables.Access, r.findings(acts.Uncertain, "restore", "check")
 	for _, name := range []string{"astray", "foreign", "orphan"} {
 		r.newKey(name, r.workspace)
 	}
@@ -399,7 +398,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 	r.table(table).Set(t, kit.Key(ownAccount(r), "key#"+string(r.keys["unbound"])), "v", kit.Text("one"))
 	r.credential(r.workspace, 0)
 	r.seal(r.workspace, "n", func(d *byok.Draft) { d.SortOrder, d.Label = 7, "sbx...BCDE" })
-	r.wantFound(without(r.findings(exit.Uncertain, "restore", "check"), before),
+	r.wantFound(without(r.findings(acts.Uncertain, "restore", "check"), before),
 		"none: workspace default: 4 credentials of a deleted workspace: admin workspace purge",
 		"none: credential ID: its key may be an API key of this service, by its label sbx...BCDE: routers refuse to send one. If it is, disable that API key and delete the credential",
 		"operator: credential ID: has the same sort_order of openai, 0, as ID",
@@ -426,12 +425,12 @@ func TestWithoutTheTableBefore(t *testing.T) {
 		"none: list foreign: without a row, in the list of workspace#default: it harms nobody",
 		"repair: list foreign: not in the list of workspace#foreign",
 	)
-	got := r.want(exit.Uncertain, "restore", "repair", "--disable-all-keys", "--yes")
+	got := r.want(acts.Uncertain, "restore", "repair", "--disable-all-keys", "--yes")
 	if !strings.Contains(got.stderr, "so every key is disabled") {
 		t.Errorf("stderr %s", got.stderr)
 	}
 	r.wantLetIn()
-	for _, f := range r.findings(exit.Uncertain, "restore", "check") {
+	for _, f := range r.findings(acts.Uncertain, "restore", "check") {
 		if strings.HasPrefix(f, acts.ByRepair) {
 			t.Errorf("left: %s", f)
 		}

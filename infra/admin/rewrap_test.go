@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"signalbox.dev/infra/admin/acts"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
 	"signalbox.dev/shared/ids"
@@ -107,7 +106,7 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	m.broken().Inject(faults.Rule{Operation: "ReEncrypt", Call: all / 3, Fault: faults.Then(interrupt)})
 	got := m.run(ctx, nil, "credential", "rewrap", "--to", m.next, "--rate", "1000000")
-	if audits := got.audits(); got.code != exit.Uncertain || !strings.Contains(got.stderr, "interrupted") || audits[1]["outcome"] != "uncertain" || audits[1]["failed"] != 0.0 {
+	if audits := got.audits(); got.code != acts.Uncertain || !strings.Contains(got.stderr, "interrupted") || audits[1]["outcome"] != "uncertain" || audits[1]["failed"] != 0.0 {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 	m.change = nil
@@ -117,10 +116,10 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 	}
 	var both sync.WaitGroup
 	for range 2 {
-		both.Go(func() { m.rewrap(exit.Done) })
+		both.Go(func() { m.rewrap(acts.Done) })
 	}
 	both.Wait()
-	again, _ := m.rewrap(exit.Done)
+	again, _ := m.rewrap(acts.Done)
 	if under := m.opened(); under[m.own] != 0 || under[m.next] != all || again.Rewrapped != 0 || again.AlreadyThere != all {
 		t.Errorf("at the end: %v; once more: %+v", under, again)
 	}
@@ -129,19 +128,19 @@ func TestAnInterruptedRewrapGoesOn(t *testing.T) {
 func TestRewrapRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	m := newMove(newFixture(t), kit.ModelKeys[0], kit.ModelKeys[1], 1)
-	m.want(exit.Refused, "credential", "rewrap", "--to", m.next) // not deployed
-	m.want(exit.Usage, "credential", "rewrap", "--to", m.own)    // --from is missing
+	m.want(acts.Refused, "credential", "rewrap", "--to", m.next) // not deployed
+	m.want(acts.Usage, "credential", "rewrap", "--to", m.own)    // --from is missing
 	m.deploy()
 	for _, to := range []string{"", "alias/next", "x" + m.next, m.next + "/x", m.next + " --rate 0", m.next + " --from x"} {
-		m.want(exit.Usage, strings.Fields("credential rewrap --to "+to)...)
+		m.want(acts.Usage, strings.Fields("credential rewrap --to "+to)...)
 	}
-	m.want(exit.Refused, "credential", "rewrap", "--to", m.own, "--from", m.next)
+	m.want(acts.Refused, "credential", "rewrap", "--to", m.own, "--from", m.next)
 	if under := m.opened(); under[m.own] != 1 {
 		t.Errorf("by key: %v", under)
 	}
 	// A table that cannot be read does not count as empty.
 	m.broken().Inject(faults.Rule{Operation: "Scan", Fault: faults.Refuse()})
-	m.want(exit.Failed, "credential", "rewrap", "--to", m.next, "--dry-run")
+	m.want(acts.Failed, "credential", "rewrap", "--to", m.next, "--dry-run")
 }
 
 // A rewrap goes on after any number of failures, if other moves succeed between them. It gives up
@@ -155,7 +154,7 @@ func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 	for n := range failures {
 		broken.Inject(faults.Rule{Operation: "ReEncrypt", Call: 3 * (n + 1), Fault: faults.Answer(http.StatusBadRequest, "KMSInvalidStateException", "")})
 	}
-	view, _ := m.rewrap(exit.Uncertain)
+	view, _ := m.rewrap(acts.Uncertain)
 	if view.Rewrapped != 2*failures || len(view.Failed) != failures {
 		t.Fatalf("%+v", view)
 	}
@@ -164,7 +163,7 @@ func TestRewrapGivesUpIfNothingCanSucceed(t *testing.T) {
 		t.Errorf("failed %+v, stored %+v", failed, row)
 	}
 	m.broken().Inject(faults.Rule{Operation: "ReEncrypt", Fault: faults.Answer(http.StatusBadRequest, "DisabledException", "")})
-	if view, got := m.rewrap(exit.Uncertain); view.Rewrapped != 0 || len(view.Failed) < acts.FailuresInARow || !strings.Contains(got.stderr, "gave up") {
+	if view, got := m.rewrap(acts.Uncertain); view.Rewrapped != 0 || len(view.Failed) < acts.FailuresInARow || !strings.Contains(got.stderr, "gave up") {
 		t.Errorf("%+v; stderr %s", view, got.stderr)
 	}
 }
@@ -176,7 +175,7 @@ func TestADeniedSegmentStopsNoOther(t *testing.T) {
 	m := newMove(newFixture(t), kit.ModelKeys[0], kit.ModelKeys[1], all)
 	m.deploy()
 	m.broken().Inject(faults.Rule{Operation: "Scan", Call: 9, Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")}) // eight have counted
-	view, got := m.rewrap(exit.Uncertain)
+	view, got := m.rewrap(acts.Uncertain)
 	if view.Rewrapped < all/2 || m.opened()[m.next] != view.Rewrapped || !strings.Contains(got.stderr, "AccessDenied") || !strings.Contains(got.stderr, "rewrapped. Repeat the command") {
 		t.Errorf("%+v: %s", view, got.stderr)
 	}
@@ -197,11 +196,11 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	if survey := m.must("credential", "rewrap", "--to", m.next, "--dry-run"); !strings.Contains(survey, "refused") {
 		t.Errorf("the dry run shows\n%s", survey)
 	}
-	view, _ := m.rewrap(exit.Uncertain)
+	view, _ := m.rewrap(acts.Uncertain)
 	if view.Rewrapped != 5 || len(view.Failed) != len(planted) || m.opened()[foreign] != len(planted) {
 		t.Errorf("%+v", view)
 	}
-	shown := m.want(exit.Uncertain, "credential", "rewrap", "--to", m.next)
+	shown := m.want(acts.Uncertain, "credential", "rewrap", "--to", m.next)
 	for id := range planted {
 		if !strings.Contains(shown.stdout, string(id[:8])) || !strings.Contains(shown.stderr, "not all") {
 			t.Errorf("%s: shown\n%s%s", id, shown.stdout, shown.stderr)
@@ -213,7 +212,7 @@ func TestRewrapTakesFromKnownKeysOnly(t *testing.T) {
 	m.change = func(a *app) {
 		a.now = func() time.Time { now = now.Add(acts.ProgressEvery); return now }
 	}
-	view, got := m.rewrap(exit.Done, "--from", m.own, "--from", foreign, "--rate", "10")
+	view, got := m.rewrap(acts.Done, "--from", m.own, "--from", foreign, "--rate", "10")
 	if view.Rewrapped != len(planted) || m.opened()[m.next] != 5+len(planted) || time.Since(began) < 2100*time.Millisecond || !strings.Contains(got.stderr, `"note":"7 of 12"`) {
 		t.Errorf("with the key named: %+v, in %s; stderr %s", view, time.Since(began), got.stderr)
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 )
@@ -87,8 +87,8 @@ func TestScripts(t *testing.T) {
 					return errors.Join(os.Chdir(env.WorkDir), os.Remove(".local/demo.json"))
 				},
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){
-					"done": command(exit.Done), "uncertain": command(exit.Uncertain), "usage": command(exit.Usage),
-					"absent": command(exit.NotFound), "refused": command(exit.Refused), "failed": command(exit.Failed), "keep": keep, "seal": d.sealScripted,
+					"done": command(acts.Done), "uncertain": command(acts.Uncertain), "usage": command(acts.Usage),
+					"absent": command(acts.NotFound), "refused": command(acts.Refused), "failed": command(acts.Failed), "keep": keep, "seal": d.sealScripted,
 				},
 			})
 		})
@@ -132,7 +132,7 @@ func ends(ts *testscript.TestScript, want int, args []string) {
 	}
 	// A command that changes something names its target.
 	shown := stderr.String()
-	if changed := strings.Contains(shown, "target: ") && !slices.Contains(args, "--dry-run"); want == exit.Done && changed != strings.Contains(shown, "audit") {
+	if changed := strings.Contains(shown, "target: ") && !slices.Contains(args, "--dry-run"); want == acts.Done && changed != strings.Contains(shown, "audit") {
 		ts.Fatalf("has an audit line: %v, want %v", !changed, changed)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"signalbox.dev/infra/admin/exit"
+	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/auth"
 	"signalbox.dev/shared/ids"
@@ -66,9 +66,9 @@ func TestEveryStateOfAKey(t *testing.T) {
 				t.Errorf("key %s --state %s: %s", list, state, shown)
 			}
 		}
-		usable := exit.Refused
+		usable := acts.Refused
 		if state == active {
-			usable = exit.Done
+			usable = acts.Done
 		}
 		d.want(usable, "credential", "plan", "--api-key-hash", hash, "--model", "m", "--provider", "openai")
 		d.want(usable, "key", "replace", old, hash)

@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/admin/acts"
-	"signalbox.dev/infra/admin/exit"
 	"signalbox.dev/infra/local/awsclients"
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/faults"
@@ -84,11 +83,11 @@ func TestAPurgeSaysWhatItDoes(t *testing.T) {
 	d := newFixture(t)
 	d.fill(d.workspace)
 	bound := d.key("bound", d.workspace)
-	d.want(exit.Refused, "workspace", "purge", string(d.workspace), "--yes")
+	d.want(acts.Refused, "workspace", "purge", string(d.workspace), "--yes")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
 	d.set("key#"+bound, "disabled", &types.AttributeValueMemberBOOL{}) // as after an interrupted deletion
 	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
-	got := d.want(exit.Uncertain, "workspace", "purge", string(d.workspace), "--yes")
+	got := d.want(acts.Uncertain, "workspace", "purge", string(d.workspace), "--yes")
 	if audits := got.audits(); len(audits) != 2 || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
 		t.Errorf("audit %v", audits)
 	}
@@ -99,7 +98,7 @@ func TestAPurgeSaysWhatItDoes(t *testing.T) {
 		t.Error("it waits although all requests have ended")
 		return nil
 	})
-	if got := d.want(exit.Done, "workspace", "purge", string(d.workspace), "--yes"); !strings.Contains(got.stdout, "0 credentials, 0 versions of files, 1 upload") {
+	if got := d.want(acts.Done, "workspace", "purge", string(d.workspace), "--yes"); !strings.Contains(got.stdout, "0 credentials, 0 versions of files, 1 upload") {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
 }
@@ -119,7 +118,7 @@ func TestADeletionInTheFuture(t *testing.T) {
 	if waited > acts.RequestsEnd {
 		t.Errorf("it waited %s", waited)
 	}
-	if checked := d.want(exit.Uncertain, "restore", "check", "--json"); !strings.Contains(checked.stdout, "deleted in the future: at "+at.UTC().Format(time.RFC3339)) {
+	if checked := d.want(acts.Uncertain, "restore", "check", "--json"); !strings.Contains(checked.stdout, "deleted in the future: at "+at.UTC().Format(time.RFC3339)) {
 		t.Error(checked.stdout)
 	}
 }
@@ -130,7 +129,7 @@ func TestAnUploadThatAProxyAnswers(t *testing.T) {
 	d := newFixture(t)
 	d.broken().Inject(faults.Rule{Operation: "PutObject", Fault: faults.Otherwise(http.StatusOK, "<html>Sign in</html>")})
 	got := d.feed("content", "file", "upload", "-")
-	if got.code != exit.Uncertain || got.stdout != "" || got.audits()[0]["outcome"] != "uncertain" || !strings.Contains(got.stderr, "not S3's") {
+	if got.code != acts.Uncertain || got.stdout != "" || got.audits()[0]["outcome"] != "uncertain" || !strings.Contains(got.stderr, "not S3's") {
 		t.Errorf("exit code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }
@@ -183,7 +182,7 @@ func TestAPurgeAndUploadsInParts(t *testing.T) {
 		return apply()
 	}})
 	d.change = func(a *app) { a.http, a.now = transport, func() time.Time { return time.Now().Add(time.Hour) } }
-	if got := d.want(exit.Uncertain, "workspace", "purge", string(d.workspace), "--yes"); !strings.Contains(got.stderr, "ListMultipartUploads with AccessDenied") {
+	if got := d.want(acts.Uncertain, "workspace", "purge", string(d.workspace), "--yes"); !strings.Contains(got.stderr, "ListMultipartUploads with AccessDenied") {
 		t.Errorf("stderr %s", got.stderr)
 	}
 	d.change = nil
@@ -219,7 +218,7 @@ func TestADeletionAndAnErasureOfDamagedKeys(t *testing.T) {
 		run := func(command string, left bool) {
 			t.Helper()
 			got := d.do("workspace", command, string(second), "--yes")
-			if (got.code == exit.Uncertain) != left || strings.Contains(got.stderr, "key "+hash+" is left") != left || strings.Contains(got.stderr, "epeat") {
+			if (got.code == acts.Uncertain) != left || strings.Contains(got.stderr, "key "+hash+" is left") != left || strings.Contains(got.stderr, "epeat") {
 				t.Errorf("%s %v: %s", c.attribute, c.value, got.stderr)
 			}
 		}
@@ -251,7 +250,7 @@ func TestAnUploadLeavesNothingInAPurgedWorkspace(t *testing.T) {
 		d.change = nil
 	}, "content")
 	got := d.run(t.Context(), content, "file", "upload", "-")
-	if left := d.left(d.workspace); got.code != exit.Refused || left != 0 {
+	if left := d.left(d.workspace); got.code != acts.Refused || left != 0 {
 		t.Errorf("exit code %d and %d things left: %s", got.code, left, got.stderr)
 	}
 }
@@ -277,14 +276,14 @@ func TestAWorkspaceThatRoutersRefuse(t *testing.T) {
 			}
 		}
 	}
-	if got := d.want(exit.Uncertain, "restore", "check"); !strings.Contains(got.stdout, "more than the 1 MB") {
+	if got := d.want(acts.Uncertain, "restore", "check"); !strings.Contains(got.stdout, "more than the 1 MB") {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
-	if got := d.want(exit.Done, "credential", "list"); !strings.Contains(got.stderr, "more than the 1 MB") {
+	if got := d.want(acts.Done, "credential", "list"); !strings.Contains(got.stderr, "more than the 1 MB") {
 		t.Error(got.stderr)
 	}
 	d.broken().Inject(faults.Rule{Operation: "Query", Fault: faults.Answer(http.StatusForbidden, "AccessDeniedException", "no")})
-	if got := d.want(exit.Done, "restore", "check"); !strings.Contains(got.stderr, "it is not known whether routers refuse workspace "+string(d.workspace)) {
+	if got := d.want(acts.Done, "restore", "check"); !strings.Contains(got.stderr, "it is not known whether routers refuse workspace "+string(d.workspace)) {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
 }

@@ -113,7 +113,7 @@ func outcome(ctx context.Context, err error) string {
 		return "done"
 	case errors.Is(err, ErrUnchanged):
 		return err.Error()
-	case KindOf(err, Tried(ctx)) == Uncertain || of(ctx).unclear.Load():
+	case Code(err, Tried(ctx)) == Uncertain || of(ctx).unclear.Load():
 		return "uncertain"
 	default:
 		return "refused"

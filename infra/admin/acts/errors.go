@@ -47,20 +47,21 @@ func Is[E error](err error) bool {
 	return ok
 }
 
-// Kind is the meaning of an error for the operator.
-type Kind int
-
-// The kinds of errors.
+// The meanings of an error for the operator. A command ends with them as its exit codes, for scripts.
 const (
-	Failed    Kind = iota // nothing was done
-	Uncertain             // something may have been done, or a part of it
-	Usage                 // the operator asked for what cannot be; nothing was done
-	NotFound              // there is no such thing; nothing was done
-	Refused               // the stored state forbids it; nothing was done
+	Done      = 0
+	Uncertain = 1 // it may have been done, or a part of it: check before you repeat it
+	Usage     = 2 // the operator asked for what cannot be; nothing was done
+	// After NotFound or Refused nothing was done, unless the response to a first attempt was lost.
+	// Then the second attempt of a deletion finds nothing; the second attempt of an upload
+	// or of a job's step is refused.
+	NotFound = 3
+	Refused  = 4 // the stored state forbids it
+	Failed   = 5 // it failed before anything was changed
 )
 
-// KindOf classifies an error. tried means that something may have been changed.
-func KindOf(err error, tried bool) Kind {
+// Code classifies an error. tried means that something may have been changed.
+func Code(err error, tried bool) int {
 	isOneOf := func(known ...error) bool {
 		return slices.ContainsFunc(known, func(one error) bool { return errors.Is(err, one) })
 	}
