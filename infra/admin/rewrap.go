@@ -1,17 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"signalbox.dev/infra/admin/acts"
 	"signalbox.dev/infra/admin/arguments"
 	"signalbox.dev/infra/admin/output"
 	"signalbox.dev/infra/admin/target"
-	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
 )
 
@@ -23,39 +22,21 @@ type credentialRewrap struct {
 	DryRun bool               `help:"Only count the credentials that would be rewrapped."`
 }
 
-type rewrapResult struct {
-	To           arguments.KeyARN   `json:"to"`
-	From         []arguments.KeyARN `json:"from"`
-	Rewrapped    int                `json:"rewrapped" title:"rewrapped"`
-	AlreadyThere int                `json:"already_there" title:"already there"`
-	Changed      int                `json:"gone_meanwhile" title:"gone meanwhile"`
-	Failed       []rewrapFailure    `json:"failed"`
-	Failures     int                `json:"-" title:"failed"`
-	Seconds      float64            `json:"seconds" title:"seconds"`
-}
-
-type rewrapFailure struct {
-	Workspace ids.Workspace  `json:"workspace_id" list:"workspace,short"`
-	ID        ids.Credential `json:"id" list:"credential,short"`
-	Reason    string         `json:"reason" list:"reason,30"`
-}
-
 // surveyView is the number of credentials under one key.
 type surveyView struct {
-	Key         arguments.KeyARN `json:"key" list:"key,short"`
-	Credentials int              `json:"credentials" list:"credentials"`
-	Status      string           `json:"status" list:"status,16"`
+	Key         string `json:"key" list:"key,short"`
+	Credentials int    `json:"credentials" list:"credentials"`
+	Status      string `json:"status" list:"status,16"`
 }
 
 // Run moves all credentials, or counts them. If it was interrupted or killed, it may be
 // run again. Two may run at once.
 func (c credentialRewrap) Run(ctx context.Context, s *session) error {
-	from, err := c.sources(s.target.Outputs)
+	sources, err := c.sources(s.target.Outputs)
 	if err != nil {
 		return err
 	}
-	sources := each(from, func(key arguments.KeyARN) string { return string(key) })
-	run := s.NewRewrap(s.clock(), s.wrappedKeys, seal.NewRewrapper(s.kms, string(c.To), sources...), sources, c.Rate)
+	run := s.NewRewrap(s.wrappedKeys, seal.NewRewrapper(s.kms, string(c.To), sources...), sources, c.Rate)
 	found, err := run.CountByKey(ctx)
 	if err != nil {
 		return err
@@ -63,24 +44,16 @@ func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	if c.DryRun {
 		return c.showCounts(s, sources, found)
 	}
-	began := s.now()
-	moved, err := run.Run(ctx, found)
+	result, err := run.Run(ctx, found)
 	if acts.Is[acts.Refusal](err) {
 		return err // nothing was begun
 	}
-	result := rewrapResult{
-		To: c.To, From: from, Rewrapped: moved.Rewrapped, AlreadyThere: moved.AlreadyThere, Changed: moved.Changed,
-		Failed: each(moved.Failed, func(f acts.RewrapFailure) rewrapFailure { return rewrapFailure(f) }), Seconds: s.now().Sub(began).Round(time.Second / 10).Seconds(),
-	}
-	if shown := result.show(s.out); err == nil {
-		err = shown
-	}
-	return err
+	return cmp.Or(err, showRewrap(s.out, result))
 }
 
 // sources are the keys from which credentials are moved. A record's own word about its key
 // is not enough: see seal.NewRewrapper.
-func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) {
+func (c credentialRewrap) sources(o target.Outputs) ([]string, error) {
 	if c.Rate < 1 {
 		return nil, acts.UsageError("--rate must be at least 1")
 	}
@@ -88,12 +61,12 @@ func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) 
 		return nil, acts.Refusal(fmt.Sprintf("new credentials are sealed under %s, not under %s: deploy with NextSealingKeyArn first", o.SealingKeyArn, c.To))
 	}
 	if len(c.From) > 0 {
-		return c.From, nil
+		return each(c.From, func(key arguments.KeyARN) string { return string(key) }), nil
 	}
 	if string(c.To) == o.OwnSealingKeyArn {
 		return nil, acts.UsageError("--to is the stack's own key: name with --from the key that credentials are under now")
 	}
-	return []arguments.KeyARN{arguments.KeyARN(o.OwnSealingKeyArn)}, nil
+	return []string{o.OwnSealingKeyArn}, nil
 }
 
 // showCounts shows the number of credentials under each key, and the keys from which a run
@@ -101,7 +74,7 @@ func (c credentialRewrap) sources(o target.Outputs) ([]arguments.KeyARN, error) 
 func (c credentialRewrap) showCounts(s *session, from []string, found map[string]int) error {
 	var views []surveyView
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		view := surveyView{Key: arguments.KeyARN(key), Credentials: found[key], Status: "refused: name the key with --from if it is yours"}
+		view := surveyView{Key: key, Credentials: found[key], Status: "refused: name the key with --from if it is yours"}
 		if key == string(c.To) {
 			view.Status = "already there"
 		} else if slices.Contains(from, key) {
@@ -112,10 +85,9 @@ func (c credentialRewrap) showCounts(s *session, from []string, found map[string
 	return output.List(s.out, views, "key", "credentials", "status")
 }
 
-func (v rewrapResult) show(o output.Writer) error {
-	v.Failures = len(v.Failed)
-	if err := output.One(o, v); err != nil || o.JSON || len(v.Failed) == 0 {
+func showRewrap(o output.Writer, result acts.RewrapResult) error {
+	if err := output.One(o, result); err != nil || o.JSON || result.Failures == 0 {
 		return err
 	}
-	return output.List(o, v.Failed, "credential", "workspace", "reason")
+	return output.List(o, result.Failed, "credential", "workspace", "reason")
 }

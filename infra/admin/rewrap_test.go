@@ -51,10 +51,10 @@ func (m *move) deploy() {
 }
 
 // rewrap runs the command, which must end with the code, and reads its summary.
-func (m *move) rewrap(code int, args ...string) (rewrapResult, answer) {
+func (m *move) rewrap(code int, args ...string) (acts.RewrapResult, answer) {
 	m.Helper()
 	got := m.want(code, append([]string{"--json", "credential", "rewrap", "--to", m.next, "--rate", "5000"}, args...)...)
-	var view rewrapResult
+	var view acts.RewrapResult
 	if err := json.Unmarshal([]byte(got.stdout), &view); err != nil {
 		m.Fatalf("%v in %q; %s", err, got.stdout, got.stderr)
 	}

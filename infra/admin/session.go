@@ -90,7 +90,7 @@ func (a *app) session(t *target.Target, out output.Writer, auditFile io.Writer) 
 	s.Stack = acts.Stack{
 		Journal: s, DB: db, AccessTable: t.Outputs.AccessTableName, CredentialsTable: t.Outputs.CredentialsTableName,
 		Registry: auth.NewRegistry(db, t.Outputs.AccessTableName), Credentials: byok.NewManager(db, t.Outputs.CredentialsTableName),
-		Files: files.NewManager(bucket, t.Outputs.FilesBucketName),
+		Files: files.NewManager(bucket, t.Outputs.FilesBucketName), Now: a.now, Pause: a.pause,
 	}
 	if u, err := user.Current(); err == nil {
 		s.who[1] = u.Username
@@ -110,8 +110,6 @@ func (s *session) Note(format string, args ...any) {
 	line := map[string]string{"note": fmt.Sprintf(format, args...)}
 	_ = output.Writer{To: s.stderr}.Encode(line) // there is nowhere else to report it
 }
-
-func (s *session) clock() acts.Clock { return acts.Clock{Now: s.now, Pause: s.pause} }
 
 // Record writes an audit line to the file and to standard error. If the file has it, a terminal
 // gets one line for all at the end. Only the JSON form has the

@@ -135,7 +135,7 @@ func (c workspacePurge) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	removed, err := s.PurgeWorkspace(ctx, s.clock(), c.Account, found)
+	removed, err := s.PurgeWorkspace(ctx, c.Account, found)
 	return c.show(s, removed, err, "%s is purged: %s removed.")
 }
 
@@ -143,6 +143,6 @@ func (c workspaceErase) Run(ctx context.Context, s *session) error {
 	if _, err := c.ask(ctx, s, "workspace.erase", "removes for good %s, its credentials, its files and every key bound to it", s.Registry.FindWorkspace); err != nil {
 		return err
 	}
-	removed, err := s.EraseWorkspace(ctx, s.clock(), c.Account, c.ID)
+	removed, err := s.EraseWorkspace(ctx, c.Account, c.ID)
 	return c.show(s, removed, err, "%s is erased: %s removed. infra/operations/incidents.md says what remains, and until when.")
 }

@@ -43,18 +43,15 @@ type Stack struct {
 	Registry                      *auth.Registry
 	Credentials                   *byok.Manager
 	Files                         *files.Manager
-	lost                          error
+
+	Now func() time.Time
+	// Pause returns after the duration, or with the context's error.
+	Pause func(context.Context, time.Duration) error
+	lost  error
 }
 
 // Lost is the first failure to write an audit line, or nil.
 func (s *Stack) Lost() error { return s.lost }
-
-// Clock is the time of an act that waits.
-type Clock struct {
-	Now func() time.Time
-	// Pause returns after the duration, or with the context's error.
-	Pause func(context.Context, time.Duration) error
-}
 
 // Do makes one change, and writes its audit line. A *int among the attrs is read when the change
 // has ended.

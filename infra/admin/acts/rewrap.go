@@ -31,46 +31,48 @@ const (
 	errNotAllMoved = Findings("not all credentials could be rewrapped: the list has the reasons. Repeat the command once they are gone")
 )
 
-// Rewrapped is the result of a rewrap.
-type Rewrapped struct {
-	Rewrapped, AlreadyThere int
-	Changed                 int // gone meanwhile
-	Failed                  []RewrapFailure
-	failures                int // the number of Failed, for the audit line
+// RewrapResult is the result of a rewrap.
+type RewrapResult struct {
+	To           string          `json:"to"`
+	From         []string        `json:"from"`
+	Rewrapped    int             `json:"rewrapped" title:"rewrapped"`
+	AlreadyThere int             `json:"already_there" title:"already there"`
+	Changed      int             `json:"gone_meanwhile" title:"gone meanwhile"`
+	Failed       []RewrapFailure `json:"failed"`
+	Failures     int             `json:"-" title:"failed"` // the number of Failed, for the audit line
+	Seconds      float64         `json:"seconds" title:"seconds"`
 }
 
 // RewrapFailure is a credential that was not moved, and the reason.
 type RewrapFailure struct {
-	Workspace ids.Workspace
-	ID        ids.Credential
-	Reason    string
+	Workspace ids.Workspace  `json:"workspace_id" list:"workspace,short"`
+	ID        ids.Credential `json:"id" list:"credential,short"`
+	Reason    string         `json:"reason" list:"reason,30"`
 }
 
 // Rewrap moves the wrapped data keys of all credentials to another KMS key. If it was interrupted
 // or killed, it may be run again. Two may run at once.
 type Rewrap struct {
 	stack     *Stack
-	clock     Clock
 	wrapped   *byok.WrappedKeys
 	rewrapper *seal.Rewrapper
-	from      []string
 	pace      *rate.Limiter
 
 	mu          sync.Mutex // of all below
-	result      Rewrapped
+	result      RewrapResult
 	inARow      int // moves that failed since the last successful one
 	done, total int // of those that were not under the key already
 	reported    time.Time
 }
 
 // NewRewrap moves credentials to a key, only from these keys, at most so many a second.
-func (s *Stack) NewRewrap(clock Clock, wrapped *byok.WrappedKeys, rewrapper *seal.Rewrapper, from []string, perSecond int) *Rewrap {
+func (s *Stack) NewRewrap(wrapped *byok.WrappedKeys, rewrapper *seal.Rewrapper, from []string, perSecond int) *Rewrap {
 	return &Rewrap{
-		stack: s, clock: clock, wrapped: wrapped, rewrapper: rewrapper, from: from,
+		stack: s, wrapped: wrapped, rewrapper: rewrapper, result: RewrapResult{To: rewrapper.To(), From: from, Failed: []RewrapFailure{}},
 		// The moves of a tenth of a second may start at once, because timers are too
 		// coarse for thousands a second.
 		pace:     rate.NewLimiter(rate.Limit(perSecond), max(perSecond/10, 1)),
-		reported: clock.Now(),
+		reported: s.Now(),
 	}
 }
 
@@ -92,12 +94,14 @@ func (r *Rewrap) CountByKey(ctx context.Context) (map[string]int, error) {
 // Of each credential the data key is wrapped again first, which changes nothing stored. Then one
 // conditional write replaces it: a credential is under the old key or the new one, whole either
 // way.
-func (r *Rewrap) Run(ctx context.Context, found map[string]int) (Rewrapped, error) {
+func (r *Rewrap) Run(ctx context.Context, found map[string]int) (RewrapResult, error) {
 	attrs := []any{
-		"to", r.rewrapper.To(), "from", r.from, "rewrapped", &r.result.Rewrapped, "already_there", &r.result.AlreadyThere,
-		"gone_meanwhile", &r.result.Changed, "failed", &r.result.failures,
+		"to", r.result.To, "from", r.result.From, "rewrapped", &r.result.Rewrapped, "already_there", &r.result.AlreadyThere,
+		"gone_meanwhile", &r.result.Changed, "failed", &r.result.Failures,
 	}
+	began := r.stack.Now()
 	err := r.stack.DoAll(ctx, "credential.rewrap", attrs, func(ctx context.Context) error { return r.moveAll(ctx, found) })
+	r.result.Seconds = r.stack.Now().Sub(began).Round(time.Second / 10).Seconds()
 	return r.result, err
 }
 
@@ -131,7 +135,7 @@ func (r *Rewrap) reportProgress() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
-	if now := r.clock.Now(); now.Sub(r.reported) >= ProgressEvery {
+	if now := r.stack.Now(); now.Sub(r.reported) >= ProgressEvery {
 		r.reported = now
 		r.stack.Note("%d of %d", r.done, r.total)
 	}
@@ -170,7 +174,7 @@ func (r *Rewrap) count(ctx context.Context, w byok.WrappedKey, outcome byok.Rewr
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err() // the run had already ended
 	case err != nil:
-		r.result.failures++
+		r.result.Failures++
 		r.result.Failed = append(r.result.Failed, RewrapFailure{w.Workspace, w.ID, ErrorText(err, false)})
 		for _, own := range []error{calls.ErrDamaged, seal.ErrFormat, seal.ErrKey, seal.ErrDataKey} {
 			if errors.Is(err, own) {

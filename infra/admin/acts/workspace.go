@@ -56,18 +56,18 @@ func (r Removed) String() string {
 // returns its counts, also with an error.
 //
 // It deletes the workspace again first, because an interrupted deletion may have left keys enabled.
-func (s *Stack) PurgeWorkspace(ctx context.Context, clock Clock, account ids.Account, deleted auth.Workspace) (Removed, error) {
+func (s *Stack) PurgeWorkspace(ctx context.Context, account ids.Account, deleted auth.Workspace) (Removed, error) {
 	return s.remove(ctx, "workspace.purge", account, deleted.ID, func(ctx context.Context, r *Removed) error {
 		if err := s.Registry.DeleteWorkspace(ctx, account, deleted.ID); err != nil {
 			return err
 		}
-		return r.purge(ctx, s, clock, deleted)
+		return r.purge(ctx, s, deleted)
 	})
 }
 
 // EraseWorkspace is a deletion, a purge and the deletion of the keys in one act. It returns its
 // counts, also with an error. It leaves damaged keys, which the deletion has disabled.
-func (s *Stack) EraseWorkspace(ctx context.Context, clock Clock, account ids.Account, id ids.Workspace) (Removed, error) {
+func (s *Stack) EraseWorkspace(ctx context.Context, account ids.Account, id ids.Workspace) (Removed, error) {
 	return s.remove(ctx, "workspace.erase", account, id, func(ctx context.Context, r *Removed) error {
 		if err := s.Registry.DeleteWorkspace(ctx, account, id); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (s *Stack) EraseWorkspace(ctx context.Context, clock Clock, account ids.Acc
 		if err != nil {
 			return err
 		}
-		err = r.purge(ctx, s, clock, found)
+		err = r.purge(ctx, s, found)
 		keys, failed := s.deleteKeys(ctx, account, id)
 		r.Keys = keys
 		return cmp.Or(err, failed)
@@ -127,13 +127,13 @@ const RequestsEnd = auth.DeletionDelay + 10*time.Second + 5*time.Second
 // purge sweeps at once, and again when the requests from before the deletion have ended. In
 // between it aborts uploads in parts. If the right to do that is missing, the rest is removed all
 // the same. An upload that was completed meanwhile is a file, which the second sweep removes.
-func (r *Removed) purge(ctx context.Context, s *Stack, clock Clock, deleted auth.Workspace) error {
+func (r *Removed) purge(ctx context.Context, s *Stack, deleted auth.Workspace) error {
 	if err := r.sweep(ctx, s, deleted.ID); err != nil {
 		return err
 	}
-	if wait := min(RequestsEnd, deleted.DeletedAt.Add(RequestsEnd).Sub(clock.Now())); wait > 0 { // the time may be in the future, by another clock
+	if wait := min(RequestsEnd, deleted.DeletedAt.Add(RequestsEnd).Sub(s.Now())); wait > 0 { // the time may be in the future, by another clock
 		s.Note("Swept once; sweeping again in %s, when requests that were under way at the deletion have ended.", wait.Round(time.Second))
-		if err := clock.Pause(ctx, wait); err != nil {
+		if err := s.Pause(ctx, wait); err != nil {
 			return err
 		}
 	}
