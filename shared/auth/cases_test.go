@@ -157,8 +157,10 @@ type command = func(context.Context, *auth.Registry) error
 
 func commands(s situation) map[string]command {
 	newKey := auth.NewKey{Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "k"}
-	second := auth.Workspace{ID: s.second, Name: "other", CreatedAt: s.now}
-	first := auth.Workspace{ID: s.workspace, Name: "default", CreatedAt: s.now, Default: true}
+	made := func(account ids.Account, id ids.Workspace, name string, at time.Time) auth.Workspace {
+		return auth.Workspace{ID: id, Account: account, Name: name, Default: name == "default", CreatedAt: at, Next: map[string]int64{}, HasMade: true}
+	}
+	first, second := made(s.account, s.workspace, "default", s.now), made(s.account, s.second, "other", s.now)
 	workspaces := []auth.Workspace{first, second}
 	slices.SortFunc(workspaces, func(a, b auth.Workspace) int { return cmp.Compare(a.ID, b.ID) }) // they are as old
 	keys := []auth.Key{
@@ -174,7 +176,7 @@ func commands(s situation) map[string]command {
 				return err
 			}
 			found, err := r.FindWorkspace(ctx, account, "")
-			return is(auth.Workspace{ID: workspace, Name: "default", Default: true, CreatedAt: soon(now, found)}, found, err)
+			return is(made(account, workspace, "default", soon(now, found)), found, err)
 		},
 		"check account": func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) },
 		"raise counter": func(ctx context.Context, r *auth.Registry) error {
@@ -187,7 +189,7 @@ func commands(s situation) map[string]command {
 				return err
 			}
 			found, err := r.FindWorkspace(ctx, s.account, id)
-			return is(auth.Workspace{ID: id, Name: "w", CreatedAt: soon(now, found)}, found, err)
+			return is(made(s.account, id, "w", soon(now, found)), found, err)
 		},
 		"list workspaces": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListWorkspaces(ctx, s.account)

@@ -174,17 +174,17 @@ func (w workspaceItem) check() error {
 // isLive is the condition that a workspace exists, is live and belongs to the account.
 const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_at)"
 
-// decode reads an item and checks it. Of a damaged row it keeps all that can be read. No version
-// of this service writes NULL, which the decoder reads as zero, for example as a key that never
-// expires.
+// decode reads an item and checks it. The damage is a *calls.Damage; of a damaged row it keeps all
+// that can be read. No version of this service writes NULL, which the decoder reads as zero, for
+// example as a key that never expires.
 func decode[T interface{ check() error }](item map[string]types.AttributeValue) (row T, damage error) {
-	damage = calls.Decode(item, &row, "account")
+	wrong := calls.Decode(item, &row, "account")
 	for _, value := range item {
 		if _, isNull := value.(*types.AttributeValueMemberNULL); isNull {
-			damage = errors.New("stored NULL")
+			wrong = errors.New("stored NULL")
 		}
 	}
-	return row, cmp.Or(damage, row.check())
+	return row, primaryKeyOf(item).damage(cmp.Or(wrong, row.check()))
 }
 
 type itemGetter interface {
@@ -204,8 +204,8 @@ func get[T interface{ check() error }](ctx context.Context, db itemGetter, table
 	if err != nil || item == nil {
 		return lookup[T]{}, err
 	}
-	row, wrong := decode[T](item)
-	return lookup[T]{row, true, at.damage(wrong)}, nil
+	row, damage := decode[T](item)
+	return lookup[T]{row, true, damage}, nil
 }
 
 // batchLimit is how many keys DynamoDB takes in one BatchGetItem.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -166,7 +165,7 @@ func (r *Registry) FindKey(ctx context.Context, hash ids.KeyHash) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	return found.row.key(errors.Unwrap(found.damage)), nil
+	return found.row.key(found.damage), nil
 }
 
 // key reads a key of the account, or returns ErrNoKey.

@@ -21,11 +21,14 @@ import (
 // Workspace is a listed workspace.
 type Workspace struct {
 	ID        ids.Workspace
+	Account   ids.Account
 	Name      string
-	Default   bool
+	Default   bool // not in a survey
 	CreatedAt time.Time
-	DeletedAt time.Time // zero if it is live
-	Damage    error     // not nil if the row is damaged: then only ID is certain
+	DeletedAt time.Time        // zero if it is live
+	Next      map[string]int64 // the sort_order that a provider's next credential gets
+	HasMade   bool             // the row has made or made_bytes, see ForgetMade
+	Damage    error            // not nil if the row is damaged: then only ID is certain
 }
 
 // Key is an API key without its token. Of a damaged one only Hash, Account, Workspace, Disabled
@@ -69,8 +72,8 @@ func (r *Registry) ListWorkspaces(ctx context.Context, account ids.Account) ([]W
 	workspaces := make([]Workspace, len(rows))
 	for i, item := range rows {
 		row, damage := decode[workspaceItem](item)
-		workspaces[i] = row.workspace()
-		workspaces[i].Default, workspaces[i].Damage = workspaces[i].ID == owner.Default, damage
+		workspaces[i] = row.workspace(damage)
+		workspaces[i].Default = workspaces[i].ID == owner.Default
 	}
 	slices.SortFunc(workspaces, func(a, b Workspace) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -206,11 +209,10 @@ func (a *accountItem) account(damage error) Account {
 	}
 }
 
-func (w *workspaceItem) workspace() Workspace {
+func (w *workspaceItem) workspace(damage error) Workspace {
 	workspace := Workspace{
-		ID:        ids.Workspace(strings.TrimPrefix(w.PK, workspacePrefix)),
-		Name:      w.Name,
-		CreatedAt: time.Unix(w.CreatedAt, 0).UTC(),
+		ID: ids.Workspace(strings.TrimPrefix(w.PK, workspacePrefix)), Account: w.Account, Name: w.Name, CreatedAt: time.Unix(w.CreatedAt, 0).UTC(),
+		Next: w.Next, HasMade: w.Made != nil || w.MadeBytes != nil, Damage: damage,
 	}
 	if w.DeletedAt != nil {
 		workspace.DeletedAt = time.Unix(*w.DeletedAt, 0).UTC()

@@ -26,7 +26,7 @@ const surveyPage = 500
 // half of a change made during the scan.
 type Survey struct {
 	Accounts   map[ids.Account]Account
-	Workspaces map[ids.Workspace]SurveyedWorkspace
+	Workspaces map[ids.Workspace]Workspace
 	Keys       map[ids.KeyHash]Key
 	// Missing are the list entries that a readable row lacks. Stray are list entries for a
 	// row that is absent or belongs elsewhere.
@@ -38,14 +38,6 @@ type Survey struct {
 	Newer int
 
 	lacking map[string]bool // the PKs of the rows in Missing
-}
-
-// SurveyedWorkspace is a workspace with its account.
-type SurveyedWorkspace struct {
-	Workspace
-	Account ids.Account
-	Next    map[string]int64 // the sort_order that a provider's next credential gets
-	HasMade bool             // the row has made or made_bytes, see ForgetMade
 }
 
 // HalfDeleted reports whether a list lacks the key: only a part of its deletion or of its
@@ -74,7 +66,7 @@ func (k primaryKey) row() primaryKey {
 // ReadSurvey reads the access table with that name; it has no effect.
 func ReadSurvey(ctx context.Context, db dynamodb.ScanAPIClient, table string) (*Survey, error) {
 	s := &Survey{
-		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]SurveyedWorkspace{}, Keys: map[ids.KeyHash]Key{},
+		Accounts: map[ids.Account]Account{}, Workspaces: map[ids.Workspace]Workspace{}, Keys: map[ids.KeyHash]Key{},
 		lacking: map[string]bool{},
 	}
 	entries, wanted := map[primaryKey]bool{}, map[primaryKey]bool{}
@@ -128,10 +120,9 @@ func (s *Survey) add(item map[string]types.AttributeValue, entries, wanted map[p
 	case strings.HasPrefix(at.PK, workspacePrefix) && at.SK == workspaceSort:
 		row, damage := decode[workspaceItem](item)
 		if damage == nil && row.Next == nil {
-			damage = errNoCounter
+			damage = at.damage(errNoCounter)
 		}
-		w := SurveyedWorkspace{Workspace: row.workspace(), Account: row.Account, Next: row.Next, HasMade: row.Made != nil || row.MadeBytes != nil}
-		w.Damage = damage
+		w := row.workspace(damage)
 		s.Workspaces[w.ID] = w
 		if damage == nil {
 			wanted[workspaceEntry(row.Account, w.ID)] = true

@@ -58,7 +58,7 @@ func (r *Registry) FindWorkspace(ctx context.Context, account ids.Account, id id
 	case found.damage != nil:
 		return Workspace{}, found.damage
 	}
-	workspace := found.row.workspace()
+	workspace := found.row.workspace(nil)
 	workspace.Default = id == owner.Default
 	return workspace, nil
 }
@@ -110,7 +110,7 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 	case workspace.Account == "" || workspace.Account != account:
 		return ErrNoWorkspace
 	case damage != nil:
-		return workspace.damage(damage)
+		return damage
 	}
 	return ErrWorkspaceDeleted
 }

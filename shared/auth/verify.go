@@ -82,15 +82,14 @@ func (k *Keyring) Owned(ctx context.Context, account ids.Account, hashes []ids.K
 	}
 	owned := Owned{Hashes: make(map[ids.KeyHash]bool, len(hashes))}
 	for _, item := range items {
-		at := primaryKeyOf(item)
-		key, wrong := decode[keyItem](item)
+		key, damage := decode[keyItem](item)
 		switch {
 		case key.Account == "":
-			owned.Damage = errors.Join(owned.Damage, at.damage(errNoAccount))
-		case key.Account == account && wrong != nil:
-			return Owned{}, at.damage(wrong)
+			owned.Damage = errors.Join(owned.Damage, damage)
+		case key.Account == account && damage != nil:
+			return Owned{}, damage
 		case key.Account == account:
-			owned.Hashes[ids.KeyHash(strings.TrimPrefix(at.PK, keyPrefix))] = true
+			owned.Hashes[ids.KeyHash(strings.TrimPrefix(key.PK, keyPrefix))] = true
 		}
 	}
 	return owned, nil

@@ -2,6 +2,7 @@ package acts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,6 +112,9 @@ func (i *inspection) plan(kind, id string, account ids.Account, problem, remedy 
 	i.found = append(i.found, Finding{Kind: kind, ID: id, Account: account, Problem: problem, By: ByRepair, Remedy: remedy, repair: run})
 }
 
+// damaged is the problem of a damaged row. The finding names the row itself.
+func damaged(damage error) string { return "damaged: " + errors.Unwrap(damage).Error() }
+
 // inspectKeys plans to disable every enabled key that one of the tables does not show enabled
 // and unchanged, and after a restore to suspend the keys of suspended accounts. Damaged keys are
 // among them, although they are refused: somebody may put their rows right. A check leaves a key
@@ -118,7 +122,7 @@ func (i *inspection) plan(kind, id string, account ids.Account, problem, remedy 
 func (i *inspection) inspectKeys() {
 	for hash, key := range Sorted(i.Access.Keys) {
 		if key.Damage != nil {
-			i.leave("key", string(hash), "", "damaged: "+key.Damage.Error(), "every request with it is refused: look at its row")
+			i.leave("key", string(hash), "", damaged(key.Damage), "every request with it is refused: look at its row")
 		}
 		why := unusable(i.Access, key)
 		if why == "" && i.restoring {
@@ -205,9 +209,9 @@ func (i *inspection) inspectWorkspaces() {
 		revived := w.DeletedAt.IsZero() && i.deletedBefore(id)
 		switch {
 		case w.Damage != nil && i.deletedBefore(id):
-			i.leave("workspace", string(id), "", "deleted in the table before; damaged: "+w.Damage.Error(), "put its row right, then repeat the repair")
+			i.leave("workspace", string(id), "", "deleted in the table before; "+damaged(w.Damage), "put its row right, then repeat the repair")
 		case w.Damage != nil:
-			i.leave("workspace", string(id), "", "damaged: "+w.Damage.Error(), "look at its row")
+			i.leave("workspace", string(id), "", damaged(w.Damage), "look at its row")
 		case w.DeletedAt.After(i.now.Add(RequestsEnd)):
 			i.leave("workspace", string(id), w.Account, "deleted in the future: at "+w.DeletedAt.Format(time.RFC3339), "set deleted_at of its row to the Unix time of now")
 		case !owned:
@@ -243,7 +247,7 @@ func (i *inspection) inspectAccounts() {
 		w, exists := i.Access.Workspaces[account.Default]
 		switch {
 		case account.Damage != nil:
-			i.leave("account", string(id), id, "damaged: "+account.Damage.Error(), "look at its row")
+			i.leave("account", string(id), id, damaged(account.Damage), "look at its row")
 		case account.Default == "" || w.Damage != nil:
 		case !exists || w.Account != id || !w.DeletedAt.IsZero():
 			i.plan("account", string(id), id, "its default workspace is deleted or not its own", "workspace.default.clear",
@@ -378,7 +382,7 @@ func (i *inspection) compareTables() {
 func (i *inspection) compare(kind, id string, account ids.Account, damage error, existsOrRevoked bool) {
 	switch {
 	case damage != nil:
-		i.leave(kind, id, account, "damaged in the table before: "+damage.Error(), "it counts as revoked: look at its row there")
+		i.leave(kind, id, account, "damaged in the table before: "+errors.Unwrap(damage).Error(), "it counts as revoked: look at its row there")
 	case !existsOrRevoked:
 		i.note(kind, id, account, "only in the table before: create it again if it is still wanted")
 	}
