@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/shared/byok"
 )
 
@@ -112,15 +111,4 @@ func TestProviders(t *testing.T) {
 	if diff := cmp.Diff(byok.Providers(), the.spec.Enum("Provider")); diff != "" {
 		t.Errorf("accepted - and described +:\n%s", diff)
 	}
-}
-
-// TestCallsOfRareRequests: beyond the bound POST counts what is stored, here nothing yet, and it
-// reads a workspace that gives out no position. Without these calls `make iam` could not judge
-// the role's rights to them.
-func TestCallsOfRareRequests(t *testing.T) {
-	t.Parallel()
-	n := newTenant(t)
-	post(bodyWith(`,"workspace_id":"`+unknownJob+`"`)).As(n.management).Do(t).Refuses(t, "/workspace_id")
-	kit.Rows{DB: n.DynamoDB, Table: n.Access}.Set(t, kit.Key("workspace#"+n.workspace, "workspace"), "made", kit.Number("100"))
-	post(bodyWith("")).As(n.management).Do(t).Created(t)
 }

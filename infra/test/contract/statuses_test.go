@@ -18,8 +18,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
-	"signalbox.dev/shared/files"
-	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/syncjobs"
 )
 
@@ -124,9 +122,6 @@ func TestOtherParameters(t *testing.T) {
 	kit.Must(t, err)
 	t.Cleanup(func() { kit.Must(t, stop()) })
 	n, other, bad := s.tenant(t), s.tenant(t), s.tenant(t)
-	hidden := n.file(t, n.workspace) // the calls for its versions are judged by `make iam`
-	n.Bucket().Hide(t, files.Key(n.Workspace, ids.File(hidden)))
-	del(hidden).As(n.ManagementKey(t)).At(s.client).Do(t).Is(t, http.StatusOK)
 	jobs, access := kit.Rows{DB: s.DynamoDB, Table: s.Jobs}, kit.Rows{DB: s.DynamoDB, Table: s.Access}
 	damaged := n.job(t, syncjobs.Succeeded)
 	jobs.Set(t, kit.Key("job#"+damaged), "created_at", kit.Number("1760000000000")) // milliseconds
