@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -53,17 +54,19 @@ type Engines struct {
 // Start returns when all engines answer. The context bounds the start only. The error is a
 // ConfigError if an engine is not there.
 func Start(ctx context.Context, c Config) (*Engines, error) {
+	var noDir error
+	c.Dir, noDir = filepath.Abs(c.Dir)
 	db, noDB := c.dynamoDB()
 	objects, noObjects := c.s3()
-	keys, noKeys := c.kms()
-	if err := cmp.Or(noDB, noObjects, noKeys); err != nil {
+	keys, noKeys := kms.Open(filepath.Join(c.Dir, "kms"))
+	if err := cmp.Or(noDir, noDB, noObjects, noKeys); err != nil {
 		return nil, err
 	}
 	e := newEngines()
 	group, starting := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { e.DynamoDB, err = e.start(starting, db); return err })
 	group.Go(func() (err error) { e.S3, err = e.start(starting, objects); return err })
-	group.Go(func() (err error) { e.KMS, err = e.start(starting, keys); return err })
+	group.Go(func() (err error) { e.KMS, err = e.serve("KMS", keys); return err })
 	if err := group.Wait(); err != nil {
 		e.Close()
 		return nil, err

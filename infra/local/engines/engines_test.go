@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,9 +56,7 @@ func TestTheEngineFinishesARequest(t *testing.T) {
 // An engine that ends at each start is an error, and Close then has nothing to wait for.
 func TestAnEngineThatNeverStartsIsAnError(t *testing.T) {
 	e := newEngines()
-	at, err := e.start(t.Context(), engine{name: "engine", dir: t.TempDir(), command: func(ctx context.Context, _ string) *exec.Cmd {
-		return exec.CommandContext(ctx, "false")
-	}})
+	at, err := e.start(t.Context(), engine{name: "engine", dir: t.TempDir(), program: "false", arguments: []string{""}})
 	if !errors.Is(err, errEnded) {
 		t.Errorf("started at %q: %v", at, err)
 	}

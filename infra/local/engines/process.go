@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -46,9 +48,6 @@ func (p process) url() string { return "http://" + net.JoinHostPort(host, p.port
 
 // start starts an engine and returns its URL when it answers.
 func (e *Engines) start(ctx context.Context, p engine) (string, error) {
-	if p.handler != nil {
-		return e.serve(p.name, p.handler)
-	}
 	at, err := e.run(ctx, p)
 	if err == nil && p.isExtendDB {
 		at, err = e.serve("the proxy before DynamoDB", front(at))
@@ -116,8 +115,11 @@ func (e *Engines) launch(ctx context.Context, p process) error {
 		return fmt.Errorf("opening the log of %s: %w", p.name, err)
 	}
 	life, stop := context.WithCancel(e.life)
-	cmd := p.command(life, p.port)
-	cmd.Stdout, cmd.Stderr = log, log
+	arguments := slices.Clone(p.arguments)
+	arguments[len(arguments)-1] += p.port
+	cmd := exec.CommandContext(life, p.program, arguments...) //nolint:gosec // see programs.go
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	cmd.Env = append([]string{}, p.environment...) // empty, not nil: nil would be this process's
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopTime
 	e.running.Go(func() {

@@ -1,36 +1,31 @@
 package engines
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 
-	"signalbox.dev/infra/local/kms"
 	"signalbox.dev/infra/local/state"
 )
 
-// engine is one of the services: it runs in this process, or as a process.
+// engine is one of the services, as a process.
 type engine struct {
 	name string
-	// handler is set if it runs in this process.
-	handler http.Handler
 	// isExtendDB is set if it needs the proxy of front.go.
 	isExtendDB bool
-
-	// dir is the folder of a process; its output goes to a file there.
+	// dir is its working directory; its output goes to a file there.
 	dir string
-	// health is a path that the process answers, with any status, once it is ready.
+	// health is a path that it answers, with any status, once it is ready.
 	health string
-	// command listens on the port. It ends with the context.
-	command func(ctx context.Context, port string) *exec.Cmd
+	// program listens on the port that is added to its last argument.
+	program     string
+	arguments   []string
+	environment []string
 }
 
 // ConfigError means that nothing was started because an engine is not there.
@@ -69,12 +64,10 @@ func (c Config) holds(name string) bool {
 // dynoxide returns the user's own program of that name.
 func (c Config) dynoxide() (engine, error) {
 	program, err := exec.LookPath(dynoxide)
-	dir := filepath.Join(c.Dir, dynoxide)
-	return engine{name: dynoxide, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, program, "--host", host, "--port", port, "--db-path", filepath.Join(dir, "dynoxide.sqlite")) //nolint:gosec // the user's own program
-		cmd.Env = []string{}
-		return cmd
-	}}, err
+	return engine{
+		name: dynoxide, dir: filepath.Join(c.Dir, dynoxide),
+		program: program, arguments: []string{"--host", host, "--db-path", "dynoxide.sqlite", "--port", ""},
+	}, err
 }
 
 func (c Config) s3() (engine, error) {
@@ -82,11 +75,6 @@ func (c Config) s3() (engine, error) {
 		return c.foreign(name)
 	}
 	return c.versityGW()
-}
-
-func (c Config) kms() (engine, error) {
-	service, err := kms.Open(filepath.Join(c.Dir, "kms"))
-	return engine{name: "KMS", handler: service}, err
 }
 
 const extendDB, dynoxide = "extenddb", "dynoxide"
@@ -103,12 +91,11 @@ func (c Config) extendDB() (engine, error) {
 		return engine{}, fmt.Errorf("%w. If there is none for this platform, that says what works", err)
 	}
 	dir := filepath.Join(c.Dir, extendDB)
-	return engine{name: extendDB, dir: dir, isExtendDB: true, command: func(ctx context.Context, port string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, binary, "serve", "--foreground", "-p", port) //nolint:gosec // the pinned engine
-		cmd.Env = []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"}
-		cmd.Dir = dir // ExtendDB keeps its database here
-		return cmd
-	}}, checkDatabase(dir)
+	return engine{
+		name: extendDB, dir: dir, isExtendDB: true,
+		program: binary, arguments: []string{"serve", "--foreground", "-p", ""},
+		environment: []string{"EXTENDDB__SERVER__BIND_ADDR=" + host, "NO_COLOR=1"},
+	}, checkDatabase(dir)
 }
 
 // magic is the first text of every SQLite file ("Database File Format").
@@ -134,24 +121,20 @@ func checkDatabase(dir string) error {
 
 func (c Config) versityGW() (engine, error) {
 	binary, err := installed("S3", filepath.Join(c.Root, ".build", "objects"))
-	dir := filepath.Join(c.Dir, "objects")
-	return engine{name: "objects", dir: dir, health: "/health", command: func(ctx context.Context, port string) *exec.Cmd {
-		address := net.JoinHostPort(host, port)
-		cmd := exec.CommandContext(ctx, binary, "-addr", address, "-dir", dir, "-access-key", accessKeyID, "-secret-key", secretAccessKey) //nolint:gosec // a binary of ours
-		cmd.Env = []string{}
-		return cmd
-	}}, err
+	return engine{
+		name: "objects", dir: filepath.Join(c.Dir, "objects"), health: "/health",
+		program: binary, arguments: []string{"-access-key", accessKeyID, "-secret-key", secretAccessKey, "-addr", host + ":"},
+	}, err
 }
 
 // foreign is an engine that the program SIGNALBOX_ENGINE runs: NAME FOLDER HOST PORT.
 func (c Config) foreign(name string) (engine, error) {
 	program, err := installed(name, os.Getenv("SIGNALBOX_ENGINE"))
 	dir := filepath.Join(c.Dir, name)
-	return engine{name: name, dir: dir, command: func(ctx context.Context, port string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, program, name, dir, host, port) //nolint:gosec // the caller's own program
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-		return cmd
-	}}, err
+	return engine{
+		name: name, dir: dir,
+		program: program, arguments: []string{name, dir, host, ""}, environment: []string{"PATH=" + os.Getenv("PATH")},
+	}, err
 }
 
 // installed returns the absolute path of an engine's program.
