@@ -54,7 +54,7 @@ func (m metrics) watch(stack *middleware.Stack) error {
 // decided counts and times a response to a router. The reason is that of a refusal, or ok.
 func (m metrics) decided(path string, status int, reason string, began time.Time) {
 	m.set.GetOrCreateCounter(`signalbox_router_decisions_total{path="` + path + `",reason="` + reason + `",status="` + strconv.Itoa(status) + `"}`).Inc()
-	m.set.GetOrCreatePrometheusHistogramExt(`signalbox_router_request_seconds{path="` + path + `"}`, seconds).UpdateDuration(began)
+	m.set.GetOrCreatePrometheusHistogramExt(`signalbox_router_request_seconds{path="`+path+`"}`, seconds).UpdateDuration(began)
 }
 
 // opened counts a key that was asked for, of a credential or of a shared endpoint.
