@@ -244,8 +244,9 @@ func (d *tenancy) creates() cases.Operation {
 func (d *tenancy) fillSecond() {
 	t := d.TB()
 	d.hasFiles = true
-	d.stores(d.second, "one")
-	d.stores(d.second, "two", "listed")
+	for range 7 { // more than the first pages of two readings
+		d.stores(d.second, "one", "listed")
+	}
 	for _, w := range []ids.Workspace{d.second, d.Tenant.Workspace} {
 		d.Bucket().Put(t, files.Key(w, "file_1"), "content")
 		d.Bucket().Put(t, files.Key(w, "file_1"), "newer")
@@ -361,7 +362,7 @@ func TestCases(t *testing.T) {
 	all := cases.Suite{}
 	// add adds a case: fill stores more than a tenancy has, and set makes the operations.
 	add := func(name string, fill func(*tenancy), set func(*tenancy) cases.Scenario) {
-		all.Cases = append(all.Cases, cases.Case{Name: name, Versioning: "Enabled", RandomOrder: true, SetUp: func(env *cases.Environment) cases.Scenario {
+		all.Cases = append(all.Cases, cases.Case{Name: name, Versioning: "Enabled", RandomOrder: true, Page: 3, SetUp: func(env *cases.Environment) cases.Scenario {
 			d := cases.Prepared(env, func() tenancy {
 				d := tenancy{Environment: env, shipped: s}
 				d.fill()
@@ -449,7 +450,7 @@ func TestCases(t *testing.T) {
 		p := d.scenario("key disable LISTED", func(l *snapshot) string {
 			return unless(l.letIn == "bound plain stranger's", "let in: %s", l.letIn)
 		}, never, "0", "3")
-		d.warns(&p, "Query account# 1", "Query account# 2", "Query workspace# 1", "Query workspace# 2", "BatchGetItem key# 1")
+		d.warns(&p, "Query account# 1", "Query account# 2", "Query account# 3", "Query workspace# 1", "Query workspace# 2", "BatchGetItem key# 1")
 		p.Concurrent = []cases.Concurrent{{Operation: d.operation("key delete LISTED --yes"), AfterConcurrent: "3", OwnOutcomes: []string{"0"}}}
 		return p
 	})
@@ -461,7 +462,7 @@ func TestCases(t *testing.T) {
 		}, func(l *snapshot) string {
 			return unless(l.listed[d.keys["listed"]] == 2 || !strings.Contains(l.letIn, "listed"), "the key is let in, and %d lists have it", l.listed[d.keys["listed"]])
 		}, "0", "3")
-		d.warns(&p, "Query account# 1", "Query account# 2", "Query workspace# 1", "Query workspace# 2", "BatchGetItem key# 1")
+		d.warns(&p, "Query account# 1", "Query account# 2", "Query account# 3", "Query workspace# 1", "Query workspace# 2", "BatchGetItem key# 1")
 		p.Concurrent = []cases.Concurrent{{Operation: d.operation("key replace LISTED PLAIN"), AfterConcurrent: "0", OwnOutcomes: []string{"0", "1", "3", "4"}}}
 		return p
 	})
@@ -588,4 +589,29 @@ func (d *tenancy) halfDeleted(l *snapshot) string {
 // purged returns what is left in the second workspace.
 func (d *tenancy) purged(l *snapshot) string {
 	return unless(l.in[d.second] == "0 credentials, 0 versions, 0 uploads", "the workspace has %s", l.in[d.second])
+}
+
+// Each list reads all of its pages.
+func TestLists(t *testing.T) {
+	cases.OnModel(t, "", 3, func(env *cases.Environment) {
+		d := tenancy{Environment: env, shipped: &shipped{folder: t.TempDir(), parsed: map[string]parsedLine{}}}
+		d.fill()
+		for n := range 4 {
+			d.stores(d.second, "n")
+			d.Tenant.NewWorkspace(d.TB())
+			d.Bucket().Put(d.TB(), files.Key(d.second, ids.File(fmt.Sprint("file_", n))), "content")
+			_, err := d.Jobs.Create(d.TB().Context(), d.account)
+			kit.Must(d.TB(), err)
+			d.Stranger()
+		}
+		for line, want := range map[string]int{
+			"account list": 6, "job list --account ACCOUNT": 4, "key list --account ACCOUNT": 5, "workspace list --account ACCOUNT": 6,
+			"credential list --account ACCOUNT --workspace SECOND": 4, "file list --account ACCOUNT --workspace SECOND": 4,
+		} {
+			shown, _ := d.Short(d.operation(line+" --json"), 0).Shown.(answer)
+			if got := strings.Count(shown.stdout, `_at":"`); got != want {
+				d.Broken("result", "%s has %d lines, want %d: %s%s", line, got, want, shown.stdout, shown.stderr)
+			}
+		}
+	})
 }

@@ -65,6 +65,7 @@ type input struct {
 	ConditionExpression                 *string
 	UpdateExpression                    *string
 	KeyConditionExpression              *string
+	FilterExpression                    *string
 	ProjectionExpression                *string
 	ExpressionAttributeNames            map[string]string
 	ExpressionAttributeValues           Item
@@ -177,6 +178,10 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	filter, err := parse(in, in.FilterExpression, (*parser).condition)
+	if err != nil {
+		return nil, err
+	}
 	t, err := w.table(in.TableName)
 	if err != nil {
 		return nil, err
@@ -193,7 +198,9 @@ func (w *World) page(in input, has func(primaryKey) bool) (any, error) {
 		} else {
 			break
 		}
-		items = append(items, project(item, paths))
+		if filter.holds(item) {
+			items = append(items, project(item, paths))
+		}
 	}
 	w.charge(in.TableName, 0, bytes)
 	out := object{"Count": len(items), "ScannedCount": read}

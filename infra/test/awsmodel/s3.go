@@ -1,6 +1,7 @@
 package awsmodel
 
 import (
+	"cmp"
 	"crypto/md5" //nolint:gosec // S3's own ETag
 	"crypto/rand"
 	"encoding/xml"
@@ -112,6 +113,8 @@ func readS3(r *http.Request, q record.Request) (_ operation, err error) {
 	switch q.Operation {
 	case "ListObjectVersions":
 		in.bucketOperation = listVersions{asked}
+	case "ListObjectsV2":
+		in.bucketOperation = listObjects{asked}
 	case "ListMultipartUploads", "CreateMultipartUpload":
 		in.bucketOperation = uploads{r.Method, key, asked}
 	case "AbortMultipartUpload":
@@ -260,6 +263,32 @@ func (in abortUpload) applyTo(b *bucket) (any, error) {
 	}
 	delete(b.uploads, upload(in))
 	return http.Header{}, nil
+}
+
+// listObjects lists what can be read. Its continuation token is a key.
+type listObjects struct{ query url.Values }
+
+func (in listObjects) applyTo(b *bucket) (any, error) {
+	limit, err := strconv.Atoi(cmp.Or(in.query.Get("max-keys"), strconv.Itoa(maxKeys)))
+	out := struct {
+		XMLName               xml.Name `xml:"http://s3.amazonaws.com/doc/2006-03-01/ ListBucketResult"`
+		Name                  string
+		NextContinuationToken string `xml:",omitempty"`
+		IsTruncated           bool
+		Contents              []types.Object
+	}{Name: b.name}
+	for _, key := range slices.Sorted(maps.Keys(b.versions)) {
+		v := b.versions[key][0]
+		if v.Marker || !strings.HasPrefix(key, in.query.Get("prefix")) || key <= in.query.Get("continuation-token") {
+			continue
+		}
+		if out.IsTruncated = len(out.Contents) == limit; out.IsTruncated {
+			out.NextContinuationToken = *out.Contents[limit-1].Key
+			break
+		}
+		out.Contents = append(out.Contents, types.Object{Key: &key, LastModified: &v.Modified, Size: aws.Int64(int64(len(v.Body)))})
+	}
+	return out, err
 }
 
 // listVersions lists versions and delete markers.

@@ -274,7 +274,7 @@ func (c *client) inspect(a *attempt) {
 	if !c.operation.Unconditional && (itemWrites.MatchString(a.call.Kind) && conditions != items || a.call.Kind == "DeleteObject" && a.Header.Get("If-Match") != "*") {
 		env.Broken("calls", "%s is not conditional", a.call)
 	}
-	if from := query.Get("key-marker"); from != "" && from != query.Get("prefix") {
+	if from, prefix := query.Get("key-marker"), query.Get("prefix"); from != "" && from != prefix && !strings.HasSuffix(prefix, "/") {
 		env.Broken("calls", "%s lists what follows %s", a.call, from)
 	}
 }

@@ -1,15 +1,19 @@
 package cases
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/cryptotest"
@@ -102,7 +106,7 @@ var engines = flag.String("engines", "", "play the cases on the real engines too
 // setup is what the Environments of a case have in common.
 type setup struct {
 	versioning string           // of the bucket
-	page       int              // the number of versions that a listing has at most; 0 for S3's own
+	page       int              // the number of items that a page has at most; 0 for AWS's own
 	prepared   map[int]prepared // by their number
 }
 
@@ -213,14 +217,30 @@ func (env *Environment) Engines() awsclients.Engines {
 // plain is an HTTP client without faults.
 func (env *Environment) plain() aws.HTTPClient { return httpFunc(env.send) }
 
-// send sends a request to storage. It makes the pages of listings smaller.
+// send sends a request to storage. It makes the pages of queries, scans and listings smaller.
 func (env *Environment) send(r *http.Request) (*http.Response, error) {
-	if query := r.URL.Query(); env.setup.page > 0 && query.Has("versions") {
-		r = r.Clone(r.Context())
-		query.Set("max-keys", strconv.Itoa(env.setup.page))
-		r.URL.RawQuery = query.Encode()
+	if env.setup.page > 0 {
+		r = smallerPages(r, env.setup.page)
 	}
 	return env.storage.Do(r)
+}
+
+// smallerPages returns the request with pages of so many items.
+func smallerPages(r *http.Request, items int) *http.Request {
+	r = r.Clone(r.Context())
+	query, target := r.URL.Query(), r.Header.Get("X-Amz-Target")
+	switch {
+	case query.Has("versions") || query.Has("list-type"):
+		query.Set("max-keys", strconv.Itoa(items))
+		r.URL.RawQuery = query.Encode()
+	case strings.HasSuffix(target, ".Query") || strings.HasSuffix(target, ".Scan"):
+		var in map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&in) // it is the SDK's own
+		in["Limit"] = items
+		body, _ := json.Marshal(in)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	return r
 }
 
 // OnEngines reports whether the Environment is on real engines.

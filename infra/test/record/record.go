@@ -49,6 +49,8 @@ func Read(r *http.Request) (Request, error) {
 		q.Service, q.Operation = "KMS", operation
 	case query.Has("versions"):
 		q.Operation = "ListObjectVersions"
+	case query.Has("list-type"):
+		q.Operation = "ListObjectsV2"
 	case query.Has("uploads"):
 		q.Operation = map[string]string{http.MethodGet: "ListMultipartUploads", http.MethodPost: "CreateMultipartUpload"}[r.Method]
 	case query.Has("delete"):
