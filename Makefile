@@ -3,6 +3,8 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
+# No target with a plain name is a file.
+.PHONY: $(subst :,,$(shell grep -oE '^[a-z -]+:' Makefile))
 
 PORT ?= 3000
 
@@ -35,52 +37,41 @@ GO_TOOL := GOGC=400 go build -trimpath -buildvcs=false -ldflags '-s -w'
 
 ##@ Local edition:
 
-.PHONY: help
 help: ## List these targets
 	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) } /^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: run
 run: first $(wildcard $(BUILD)/admin) ## Serve the API on localhost:3000 (PORT=…, QUIET=1, PARAMS='Name=value …')
 	@exec $(BUILD)/local -root . -state $(STATE) -port "$(PORT)" $(if $(QUIET),-quiet) $(foreach p,$(PARAMS),-param $(p))
 
-.PHONY: sam-local
 sam-local: first ## `make run` with the real `sam local start-api` beside it, on the next port (needs Docker and the SAM CLI; PORT=…, PARAMS=…)
 	@exec infra/local/sam-local "$(PORT)" $(PARAMS)
 
-.PHONY: reset
 reset: ## Remove everything that `make run` keeps in .local/
 	@if [ -x $(BUILD)/local ]; then $(BUILD)/local -state $(STATE) -reset; else rm -rf $(STATE); fi
 
 ##@ Operator's command and router:
 
-.PHONY: admin
 admin: $(BUILD)/admin ## Run the operator's command on the local server of `make run`, not on SIGNALBOX_STACK (ARGS='key list'; without ARGS: help)
 	@$(BUILD)/admin --local $(STATE) $(ARGS)
 
-.PHONY: router
 router: $(BUILD)/router $(BUILD)/admin ## Show which stored key reaches a provider, through Envoy and the authorizer, beside `make run` (needs Envoy; ROUTER_PORT=9100)
 	@exec infra/router/demo "$(STATE)" "$(or $(ROUTER_PORT),9100)"
 
-.PHONY: release
 release: go ## Build the operator's command and the authorizer into .build/release, with SBOMs and checksums (VERSION=v0.1.0)
 	@infra/release/programs $(VERSION)
 
 ##@ Cloud:
 
-.PHONY: prove
 prove: first $(BUILD)/admin ## Make the checks that only AWS can answer: deploy STACK=signalbox-prove, report, remove everything (needs an AWS account and the SAM CLI; TAGS='name=value …', BOUNDARY=…, YES=yes)
 	@command -v sam >/dev/null || { echo "The SAM CLI is missing: see https://docs.aws.amazon.com/serverless-application-model/" >&2; exit 1; }
 	@exec infra/cloud/run cloud.py run --stack "$(STACK)" --tags "$(TAGS)" --boundary "$(BOUNDARY)" $(if $(YES),--yes)
 
-.PHONY: prove-clean
 prove-clean: ## Remove the remains of an interrupted `make prove` (STACK=signalbox-prove)
 	@exec infra/cloud/run cloud.py clean --stack "$(STACK)"
 
-.PHONY: verify
 verify: $(BUILD)/admin ## Check a deployed stack with test accounts, which are removed again (STACK=signalbox-prod)
 	@exec infra/cloud/run cloud.py verify --stack "$(STACK)"
 
-.PHONY: protect
 protect: ## Protect a deployed stack from deletion, and its tables, keys and bucket from being replaced (STACK=signalbox-prod)
 	@command -v aws >/dev/null || { echo "The AWS CLI is missing: see https://aws.amazon.com/cli/" >&2; exit 1; }
 	@test -n "$(STACK)" || { echo "No stack is named: make protect STACK=signalbox-prod" >&2; exit 1; }
@@ -92,7 +83,6 @@ protect: ## Protect a deployed stack from deletion, and its tables, keys and buc
 # The race detector compiles every package a second time, and needs cgo and a C compiler.
 # The cases run in one thread and virtual time: it would only slow them down. `make lint`
 # vets.
-.PHONY: test
 test: build ## Run every Go test, on real engines, offline once installed (RACE=1: with the race detector)
 	@rm -f $(BUILD)/not-run $(BUILD)/busy
 	@SIGNALBOX_NOT_RUN="$(CURDIR)/$(BUILD)/not-run" SIGNALBOX_BUSY="$(CURDIR)/$(BUILD)/busy" \
@@ -100,25 +90,20 @@ test: build ## Run every Go test, on real engines, offline once installed (RACE=
 	@[ ! -e $(BUILD)/busy ] || { sed 's/^/Repeated on a busy machine: /' $(BUILD)/busy >&2; }
 	@[ ! -e $(BUILD)/not-run ] || { sed 's/^/NOT RUN: /' $(BUILD)/not-run; echo "$$(wc -l <$(BUILD)/not-run) not run"; } >&2
 
-.PHONY: build
 build: first ## Build all that `make run`, `make admin` and `go test ./...` need
 	@$(MAKE) -s -j4 $(addprefix $(BUILD)/,engines admin router routers)
 
-.PHONY: second-opinion
 second-opinion: build ## Run the tests of storage on engines that nobody here wrote (needs Python)
 	@infra/test/second-opinion/run
 
-.PHONY: iam
 iam: build ## Prove the IAM policies against the calls of the functions and the router in their tests
 	@infra/test/cloud/iam
 
 # The programs of make run, built from nothing as fast as possible.
-.PHONY: first
 run sam-local build: export NEEDS := engine
 first: go node
 	+@infra/local/first "$(MAKE)"
 
-.PHONY: functions
 functions: go $(addprefix $(BUILD)/functions/,$(FUNCTIONS))
 
 # go build decides whether a binary is up to date.
@@ -128,7 +113,7 @@ $(addprefix $(BUILD)/functions/,$(FUNCTIONS)): $(BUILD)/functions/%: go
 
 # The packages of shared are compiled with the programs, because the functions need them next.
 PROGRAMS := $(addprefix $(BUILD)/,local engines admin router)
-.PHONY: programs $(BUILD)/objects $(PROGRAMS)
+.PHONY: $(BUILD)/objects $(PROGRAMS)
 programs: $(BUILD)/objects
 	@$(GO_TOOL) -o $(BUILD)/ ./infra/local ./shared/...
 $(BUILD)/objects: go
@@ -153,18 +138,15 @@ $(addprefix $(BUILD)/sam-local/,$(FUNCTIONS)): $(BUILD)/sam-local/%:
 
 # The packages with cases. Each runs in one thread.
 CASES = $(addprefix ./,$(sort $(dir $(shell grep -rl --include='*_test.go' '^func TestCases' functions shared infra))))
-.PHONY: cases
 cases: go ## Play each act with each fault of its calls and beside others (ENGINES=1: on the engines too, with the main faults; ENGINES=all: with each; HOURS=…: overlaps from other seeds)
 	@set -o pipefail; go test -count=1 -v -timeout 0 -run '^TestCases$$' $(CASES) \
 		-args $(if $(ENGINES),-engines $(if $(filter all,$(ENGINES)),all,main)) $(if $(HOURS),-night $(HOURS)h) | grep --line-buffered -vE '^ *(=== |--- PASS|PASS)'
 
-.PHONY: prove-dry-run
 prove-dry-run: $(BUILD)/admin node ## Play a stack's life on an engine that nobody here wrote, with the real SAM and AWS CLIs (needs Python)
 	@cd infra/test/cloud && . ./tools.sh && engine_tools && exec "$$engines/python" -B rehearsal.py
 
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: lint
 lint: go node ## Lint the code, its import directions and modules, the template, the OpenAPI document, scripts and workflows
 	@set -e; for m in . infra/local/cmd/objects; do \
 		echo "== lint $$m"; ( cd $$m && $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yml" ./... && go mod tidy -diff ); \
@@ -175,11 +157,9 @@ lint: go node ## Lint the code, its import directions and modules, the template,
 		! git grep -nE '//nolint:' -- '*.go' | grep -vE "//nolint:($$LINTERS)(,($$LINTERS))* //" || { echo "these linters are not enabled" >&2; exit 1; }
 	@infra/test/cloud/lint
 
-.PHONY: packages engine
 packages engine: go node
 	@infra/local/packages $(filter engine,$@)
 
-.PHONY: go node
 go:
 	@command -v go >/dev/null || { echo "Go is missing: install Go 1.26 or newer from https://go.dev/dl/" >&2; exit 1; }
 node:
