@@ -10,5 +10,8 @@ mkdir -p "$tools"
 build() {
   (cd "$(go mod download -json "$1" | sed -nE 's/^\t"Dir": "(.*)",$/\1/p')" && GOFLAGS='-mod=readonly -trimpath' go build -buildvcs=false -o "$tools/" "$2")
 }
+# licences runs go-licenses; our own packages have no licence file. It leaves out what is below
+# GOROOT, which a program built with -trimpath does not know.
+licences() { GOROOT=$(go env GOROOT) "$tools/go-licenses" "$@" --ignore signalbox.dev 2>"$tools/log" || { cat "$tools/log" >&2; return 1; }; }
 build github.com/CycloneDX/cyclonedx-gomod@v1.10.0 ./cmd/cyclonedx-gomod
 build github.com/google/go-licenses/v2@v2.0.1 .
