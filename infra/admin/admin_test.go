@@ -32,11 +32,11 @@ type fixture struct {
 	engines kit.Engines
 	bucket  string
 	// sealing is the key that new credentials are sealed under. Empty means the
-	// stack's own.
-	sealing string
-	dir     string     // the state folder of the local server
-	change  func(*app) // changes every command from now on; may be nil
-	account ids.Account
+	// stack's own. next is the key that a rewrap moves to.
+	sealing, next string
+	dir           string     // the state folder of the local server
+	change        func(*app) // changes every command from now on; may be nil
+	account       ids.Account
 	// workspace is the account's default.
 	workspace ids.Workspace
 }

@@ -21,26 +21,22 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// many is an account with three keys, and with credentials that list the first key.
-type many struct {
-	*fixture
-	hashes []string
-}
-
-func newMany(t *testing.T) many {
+// newMany returns an account with three keys, and with credentials that list the first key.
+func newMany(t *testing.T) (d *fixture, hashes []string) {
 	t.Helper()
-	d := many{fixture: newFixture(t)}
+	d = newFixture(t)
 	for i := range 3 {
-		d.hashes = append(d.hashes, d.key(fmt.Sprint("key ", i), ""))
+		hashes = append(hashes, d.key(fmt.Sprint("key ", i), ""))
 	}
-	first, second := ids.KeyHash(d.hashes[0]), ids.KeyHash(d.hashes[1])
+	first, second := ids.KeyHash(hashes[0]), ids.KeyHash(hashes[1])
 	for i, list := range [][]ids.KeyHash{{first, second}, {first, "x"}, {first}, {"x"}, nil} {
 		d.seal(d.workspace, fmt.Sprint("credential ", i), func(draft *byok.Draft) { draft.AllowedAPIKeyHashes, draft.SortOrder = list, int64(i) })
 	}
-	return d
+	return d, hashes
 }
 
-func (d many) states() string {
+// states are the state of the first account and those of its keys, by their names.
+func (d *fixture) states() string {
 	d.Helper()
 	var keys []keyView
 	var accounts []accountView
@@ -48,7 +44,7 @@ func (d many) states() string {
 	d.json(&keys, "key", "list")
 	var states []string
 	for _, k := range keys {
-		states = append(states, fmt.Sprintf(" %d:%s", slices.Index(d.hashes, string(k.Hash)), k.State))
+		states = append(states, fmt.Sprintf(", %s %s", k.Name, k.State))
 	}
 	slices.Sort(states)
 	return accounts[0].State + strings.Join(states, "")
@@ -113,7 +109,7 @@ func TestAFailureStopsNoOtherKey(t *testing.T) {
 // An act that is interrupted between two keys does not end as if all were done.
 func TestAnInterruptedActIsNotDone(t *testing.T) {
 	t.Parallel()
-	d := newMany(t)
+	d, _ := newMany(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	for range 2 {
 		d.key("bound", d.workspace)
@@ -128,13 +124,13 @@ func TestAnInterruptedActIsNotDone(t *testing.T) {
 // of another account stays in use, although the list names it.
 func TestDamageStopsNoSuspension(t *testing.T) {
 	t.Parallel()
-	d := newMany(t)
+	d, hashes := newMany(t)
 	var other accountView
 	d.json(&other, "account", "create", "Other")
 	theirs := auth.HashKey(d.must("key", "create", "theirs", "--account", string(other.ID)))
 	access := d.table(d.engines.Tables.Access)
 	access.Put(t, kit.Key("account#"+string(d.account), "key#"+string(theirs)))
-	row := "key#" + d.hashes[0]
+	row := "key#" + hashes[0]
 	putRight := func() {
 		d.set(row, "name", kit.Text("key 0"))
 		d.set(row, "account", kit.Text(string(d.account)))
@@ -156,7 +152,7 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 		}
 		d.change = nil
 		putRight()
-		if got, want := d.states(), "damaged 0:suspended 1:suspended 2:suspended"; got != want {
+		if got, want := d.states(), "damaged, key 0 suspended, key 1 suspended, key 2 suspended"; got != want {
 			t.Errorf("%+v: put right: %s, want %s", c, got, want)
 		}
 		d.must("account", "enable", string(d.account))
@@ -174,9 +170,9 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 // A list and a check show what an interrupted command left.
 func TestAnAccountIsPartlySuspended(t *testing.T) {
 	t.Parallel()
-	d := newMany(t)
+	d, hashes := newMany(t)
 	for row, problem := range map[string]string{
-		"account#" + string(d.account): "not suspended, but its account is", "key#" + d.hashes[0]: "suspended, but its account is not",
+		"account#" + string(d.account): "not suspended, but its account is", "key#" + hashes[0]: "suspended, but its account is not",
 	} {
 		d.set(row, "suspended", &types.AttributeValueMemberBOOL{Value: true})
 		checked := d.want(acts.Uncertain, "restore", "check", "--json").stdout
@@ -190,15 +186,15 @@ func TestAnAccountIsPartlySuspended(t *testing.T) {
 // A full list is named and passed over. One that somebody else changes meanwhile is read again.
 func TestAFullListIsPassedOver(t *testing.T) {
 	t.Parallel()
-	d := newMany(t)
-	full := slices.Repeat([]ids.KeyHash{ids.KeyHash(d.hashes[0])}, 100)
+	d, hashes := newMany(t)
+	full := slices.Repeat([]ids.KeyHash{ids.KeyHash(hashes[0])}, 100)
 	d.seal(d.workspace, "full", func(draft *byok.Draft) { draft.AllowedAPIKeyHashes, draft.SortOrder = full, 9 })
 	d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: func(r *http.Request, apply faults.Apply) (*http.Response, error) {
 		d.change = nil
-		d.must("key", "delete", d.hashes[1], "--yes") // it is in the first list
+		d.must("key", "delete", hashes[1], "--yes") // it is in the first list
 		return apply()
 	}})
-	got := d.want(acts.Uncertain, "key", "replace", d.hashes[0], d.hashes[2])
+	got := d.want(acts.Uncertain, "key", "replace", hashes[0], hashes[2])
 	if !strings.Contains(got.stderr, `"full" is full`) || !strings.Contains(got.stderr, "3 allow-lists changed") {
 		t.Error(got.stderr)
 	}
