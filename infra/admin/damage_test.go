@@ -62,7 +62,7 @@ func TestNoDamageStopsARevocation(t *testing.T) {
 	// In a search of one workspace, a damaged credential hides the others. With the whole
 	// id each can still be disabled.
 	spoilt := string(d.seal(d.workspace, "spoilt"))
-	d.table(d.engines.Tables.Credentials).Set(t, kit.Key("workspace#"+string(d.workspace), "credential#"+spoilt), "name", &types.AttributeValueMemberBOOL{})
+	d.table(d.engines.Tables.Credentials).Set(t, kit.Key("workspace#"+string(d.workspace), "credential#"+spoilt), "name", kit.Bool(false))
 	shows(credential[:8], "credential find leaked")
 	for _, id := range []string{credential, spoilt} {
 		shows("disabled", "credential disable "+id+workspace)
@@ -81,7 +81,7 @@ func TestADamagedCredentialIsNotShown(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	spoilt := string(d.seal(d.workspace, "spoilt"))
-	d.table(d.engines.Tables.Credentials).Set(t, kit.Key("workspace#"+string(d.workspace), "credential#"+spoilt), "name", &types.AttributeValueMemberBOOL{})
+	d.table(d.engines.Tables.Credentials).Set(t, kit.Key("workspace#"+string(d.workspace), "credential#"+spoilt), "name", kit.Bool(false))
 	for _, in := range []string{"", " --workspace " + string(d.workspace), " --account " + string(d.account)} {
 		if got := d.want(acts.Failed, strings.Fields("credential show "+spoilt+in)...); got.stdout != "" || !strings.Contains(got.stderr, "admin restore check") {
 			t.Errorf("%s: %s%s", in, got.stdout, got.stderr)
@@ -105,7 +105,7 @@ func TestADamagedWorkspaceIsNoDefault(t *testing.T) {
 func TestAKeyOfNoAccount(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
-	for _, account := range []types.AttributeValue{&types.AttributeValueMemberBOOL{}, kit.Text(""), kit.Number("1")} {
+	for _, account := range []types.AttributeValue{kit.Bool(false), kit.Text(""), kit.Number("1")} {
 		hash := d.key("nobody's", "")
 		d.set("key#"+hash, "account", account)
 		d.must("key", "disable", hash[:8], "--account", string(d.account))
@@ -128,7 +128,7 @@ func TestADamagedKeyIsCounted(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	d.key("alice", "")
-	d.set("key#"+d.key("alice", ""), "name", &types.AttributeValueMemberBOOL{})
+	d.set("key#"+d.key("alice", ""), "name", kit.Bool(false))
 	if got := d.want(acts.Done, "key", "find", "alice"); strings.Count(got.stdout, "alice") != 1 || !strings.Contains(got.stderr, "passed over 1 damaged key: ") {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}
@@ -156,7 +156,7 @@ func TestADamagedJobIsListed(t *testing.T) {
 	t.Parallel()
 	d := newFixture(t)
 	job := d.must("job", "create")
-	d.table(d.engines.Tables.Jobs).Set(t, kit.Key("job#"+job), "account", &types.AttributeValueMemberBOOL{})
+	d.table(d.engines.Tables.Jobs).Set(t, kit.Key("job#"+job), "account", kit.Bool(false))
 	if shown := d.must("--json", "job", "list", "--status", "damaged"); strings.Count(shown, `"damaged"`) != 1 || !strings.Contains(shown, `{"account_id":null,"id":"`+job) {
 		t.Error(shown)
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"signalbox.dev/infra/admin/acts"
@@ -140,7 +139,7 @@ func TestDamageStopsNoSuspension(t *testing.T) {
 		attribute string
 		during    bool // somebody puts the row right between two writes
 	}{{"name", false}, {"account", false}, {"account", true}} {
-		d.set(row, c.attribute, &types.AttributeValueMemberBOOL{})
+		d.set(row, c.attribute, kit.Bool(false))
 		if c.during {
 			d.broken().Inject(faults.Rule{Operation: "UpdateItem", Call: 2, Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
 				putRight()
@@ -174,7 +173,7 @@ func TestAnAccountIsPartlySuspended(t *testing.T) {
 	for row, problem := range map[string]string{
 		"account#" + string(d.account): "not suspended, but its account is", "key#" + hashes[0]: "suspended, but its account is not",
 	} {
-		d.set(row, "suspended", &types.AttributeValueMemberBOOL{Value: true})
+		d.set(row, "suspended", kit.Bool(true))
 		checked := d.want(acts.Uncertain, "restore", "check", "--json").stdout
 		if got := d.states(); !strings.HasPrefix(got, "partly suspended") || !strings.Contains(checked, `"`+problem) || !strings.Contains(checked, "admin account disable") {
 			t.Errorf("%s: %s; %s", row, got, checked)

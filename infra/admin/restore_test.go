@@ -233,7 +233,7 @@ func TestOnlyAnUnchangedKeyStaysEnabled(t *testing.T) {
 	stored := before.All(t)
 	kept, unbound, workspace := "key#"+string(r.keys["kept"]), "key#"+string(r.keys["unbound"]), "workspace#"+string(r.workspace)
 	const changed = "enabled, but of another account, kind, workspace or expiry in the table before"
-	unreadable, yes := &types.AttributeValueMemberBOOL{}, &types.AttributeValueMemberBOOL{Value: true}
+	unreadable, yes := kit.Bool(false), kit.Bool(true)
 	for _, c := range []struct {
 		in    kit.Rows
 		row   string
@@ -389,7 +389,7 @@ func TestWithoutTheTableBefore(t *testing.T) {
 	r.json(&other, "account", "create", "other")
 	r.set("account#"+string(other.ID), "default_workspace", kit.Text(string(r.workspaces["foreign"])))
 	r.set("workspace#"+string(r.workspace), "deleted_at", kit.Number("1"))
-	r.set("workspace#"+string(r.workspaces["deleted since"]), "name", &types.AttributeValueMemberBOOL{}) // its key stays as it is
+	r.set("workspace#"+string(r.workspaces["deleted since"]), "name", kit.Bool(false)) // its key stays as it is
 	for _, place := range [][2]string{{"key#broken", "key"}, {"somebody's", "item"}} {
 		row := kit.Key(place[0], place[1])
 		row["v"] = kit.Number("0")

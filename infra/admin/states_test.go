@@ -15,7 +15,7 @@ import (
 // put brings an active key of a table into the state.
 func (state keyState) put(t *testing.T, table kit.Rows, hash string) {
 	t.Helper()
-	yes := &types.AttributeValueMemberBOOL{Value: true}
+	yes := kit.Bool(true)
 	set := func(attribute string, value types.AttributeValue) {
 		table.Set(t, kit.Key("key#"+hash, "key"), attribute, value)
 	}

@@ -85,7 +85,7 @@ func TestAPurgeSaysWhatItDoes(t *testing.T) {
 	bound := d.key("bound", d.workspace)
 	d.want(acts.Refused, "workspace", "purge", string(d.workspace), "--yes")
 	d.must("workspace", "delete", string(d.workspace), "--yes")
-	d.set("key#"+bound, "disabled", &types.AttributeValueMemberBOOL{}) // as after an interrupted deletion
+	d.set("key#"+bound, "disabled", kit.Bool(false)) // as after an interrupted deletion
 	d.stopped(d.deletedAt(), func(time.Duration) error { return context.Canceled })
 	got := d.want(acts.Uncertain, "workspace", "purge", string(d.workspace), "--yes")
 	if audits := got.audits(); len(audits) != 2 || audits[1]["outcome"] != "uncertain" || audits[1]["credentials_removed"] != 1.0 {
@@ -204,11 +204,11 @@ func TestADeletionAndAnErasureOfDamagedKeys(t *testing.T) {
 		own, erased bool // a deletion disables it; an erasure deletes it
 	}{
 		{"v", kit.Number("2"), true, false},
-		{"name", &types.AttributeValueMemberBOOL{}, true, false},
+		{"name", kit.Bool(false), true, false},
 		{"disabled", kit.Text("no"), true, true}, // disabling it mends the row
 		{"workspace", &types.AttributeValueMemberNULL{Value: true}, true, false},
 		{"account", kit.Text(string(ids.New[ids.Account]())), false, false},
-		{"account", &types.AttributeValueMemberBOOL{}, true, false},
+		{"account", kit.Bool(false), true, false},
 	} {
 		second := ids.Workspace(d.must("workspace", "create", "second"))
 		d.fill(second)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
@@ -43,7 +42,7 @@ func (keyTable) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(
 	row := func(kind string) (*dynamodb.GetItemOutput, error) {
 		return &dynamodb.GetItemOutput{Item: kit.Row{
 			"pk": in.Key["pk"], "sk": in.Key["sk"], "v": kit.Number("1"),
-			"account": kit.Text(account), "kind": kit.Text(kind), "disabled": &types.AttributeValueMemberBOOL{},
+			"account": kit.Text(account), "kind": kit.Text(kind), "disabled": kit.Bool(false),
 		}}, nil
 	}
 	switch kit.TextOf(in.Key, "pk") {

@@ -92,7 +92,7 @@ func ownedBy(account ids.Account) (condition string, v values) {
 // disabled key may be disabled again. The account is "" if the row names none.
 func (r *Registry) DisableKey(ctx context.Context, account ids.Account, hash ids.KeyHash) error {
 	owned, v := ownedBy(account)
-	v[":true"] = &types.AttributeValueMemberBOOL{Value: true}
+	v[":true"] = calls.Bool(true)
 	return r.update(ctx, "disabling a key", r.change(keyAt(hash), "SET disabled = :true", owned, v).refusing(ErrNoKey))
 }
 
@@ -116,7 +116,7 @@ func (r *Registry) SuspendAccount(ctx context.Context, id ids.Account, suspended
 // values.
 func suspension(suspended bool) (change string, v values) {
 	if suspended {
-		return "SET suspended = :true", values{":true": &types.AttributeValueMemberBOOL{Value: true}}
+		return "SET suspended = :true", values{":true": calls.Bool(true)}
 	}
 	return "REMOVE suspended", nil // DynamoDB refuses an empty map
 }
@@ -129,7 +129,7 @@ func (r *Registry) EnableKey(ctx context.Context, account ids.Account, hash ids.
 		return err
 	}
 	enabled := r.change(keyAt(hash), "SET disabled = :false", "account = :account",
-		values{":account": calls.Text(string(account)), ":false": &types.AttributeValueMemberBOOL{}})
+		values{":account": calls.Text(string(account)), ":false": calls.Bool(false)})
 	writes := []write{enabled.refusing(ErrNoKey)}
 	if row.Workspace != "" {
 		writes = append(writes, r.workspaceLives(account, row.Workspace))

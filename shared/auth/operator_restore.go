@@ -203,5 +203,5 @@ func (r *Registry) workspaceIsGone(account ids.Account, id ids.Workspace) write 
 
 // disable disables the key of that row, if there is one.
 func (r *Registry) disable(at primaryKey) write {
-	return r.change(at, "SET disabled = :true", "attribute_exists(pk)", values{":true": &types.AttributeValueMemberBOOL{Value: true}})
+	return r.change(at, "SET disabled = :true", "attribute_exists(pk)", values{":true": calls.Bool(true)})
 }

@@ -76,7 +76,7 @@ func (r *Registry) newWorkspace(account ids.Account, id ids.Workspace, name stri
 // accountActive is the condition that the account exists and is not suspended.
 func (r *Registry) accountActive(id ids.Account) write {
 	w := r.check(accountAt(id), "attribute_exists(pk) AND (attribute_not_exists(suspended) OR suspended = :false)",
-		values{":false": &types.AttributeValueMemberBOOL{}})
+		values{":false": calls.Bool(false)})
 	w.refusal = func(row map[string]types.AttributeValue) error {
 		if row == nil {
 			return ErrNoAccount

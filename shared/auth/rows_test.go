@@ -48,7 +48,7 @@ func TestAContradictoryKeyIsUnknown(t *testing.T) {
 		{Attribute: "account", Value: kit.Number("9")},
 		{Attribute: "kind", Value: kit.Text("root")},
 		{Attribute: "workspace", Value: kit.Text(string(f.workspace))}, // of a management key
-		{Attribute: "bound", Value: &types.AttributeValueMemberBOOL{Value: true}},
+		{Attribute: "bound", Value: kit.Bool(true)},
 		{Attribute: "disabled", Value: kit.Text("no")},
 		{Attribute: "expires_at", Value: &types.AttributeValueMemberNULL{Value: true}},
 	} {
@@ -161,7 +161,7 @@ func TestADamagedRowIsNeitherAbsentNorChanged(t *testing.T) {
 	refuse("a workspace of another version", find)
 	owner, _ := f.verify(f.newUnboundKey().Hash)
 	sound := f.rows.Get(t, f.accountRow())
-	for attribute, value := range map[string]types.AttributeValue{"default_workspace": &types.AttributeValueMemberBOOL{Value: true}, "v": kit.Number("2")} {
+	for attribute, value := range map[string]types.AttributeValue{"default_workspace": kit.Bool(true), "v": kit.Number("2")} {
 		f.rows.Put(t, sound)
 		f.rows.Set(t, f.accountRow(), attribute, value)
 		refuse("an account", workspaces, find,

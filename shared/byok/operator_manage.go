@@ -62,7 +62,7 @@ func (m *Manager) setDisabled(ctx context.Context, w ids.Workspace, id ids.Crede
 		TableName: &m.table, Key: primaryKey(w, id),
 		UpdateExpression:          aws.String("SET disabled = :disabled"),
 		ConditionExpression:       aws.String("attribute_exists(pk)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":disabled": &types.AttributeValueMemberBOOL{Value: disabled}},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":disabled": calls.Bool(disabled)},
 	})
 	return wrapManaging("changing a credential", err)
 }

@@ -84,7 +84,7 @@ func TestRewrapOfACredentialThatChangesInBetween(t *testing.T) {
 			kit.Must(f, f.manager.Delete(f.Context(), w.Workspace, w.ID))
 		}, byok.Changed},
 		"disabled": {func(f *fixture, _ byok.WrappedKey, _ string) {
-			f.rewriteRow(func(row kit.Row) { row["disabled"] = &types.AttributeValueMemberBOOL{Value: true} })
+			f.rewriteRow(func(row kit.Row) { row["disabled"] = kit.Bool(true) })
 		}, byok.Moved},
 		"moved by another run": {func(f *fixture, w byok.WrappedKey, next string) {
 			f.move(w, f.env.Tables.SealingKey, next)

@@ -156,8 +156,8 @@ func (m *Manager) update(c Credential, sortOrder int64, disabled bool) *types.Up
 		UpdateExpression:    aws.String("SET sort_order = :order, disabled = :disabled"),
 		ConditionExpression: aws.String("sort_order = :old_order AND disabled = :old_disabled"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":order": calls.Number(sortOrder), ":disabled": &types.AttributeValueMemberBOOL{Value: disabled},
-			":old_order": calls.Number(c.SortOrder), ":old_disabled": &types.AttributeValueMemberBOOL{Value: c.Disabled},
+			":order": calls.Number(sortOrder), ":disabled": calls.Bool(disabled),
+			":old_order": calls.Number(c.SortOrder), ":old_disabled": calls.Bool(c.Disabled),
 		},
 	}
 }

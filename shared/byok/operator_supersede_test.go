@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"signalbox.dev/infra/test/kit"
@@ -93,7 +92,7 @@ func (p slowTable) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func
 		return nil, ctx.Err()
 	case <-time.After(p.delay):
 		old := maps.Clone(p.old)
-		old["disabled"] = &types.AttributeValueMemberBOOL{Value: p.swapped.Load()}
+		old["disabled"] = kit.Bool(p.swapped.Load())
 		return &dynamodb.QueryOutput{Items: []kit.Row{old}}, nil
 	}
 }

@@ -86,6 +86,9 @@ func Encode(row any) map[string]types.AttributeValue {
 // Text is a string as DynamoDB's value.
 func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
+// Bool is a boolean as DynamoDB's value.
+func Bool(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
+
 // Number is a whole number as DynamoDB's value.
 func Number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}

@@ -11,24 +11,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"signalbox.dev/shared/calls"
 )
 
 // Row is an item of a table.
 type Row = map[string]types.AttributeValue
 
-// Text is an attribute of a row.
-func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+// Text and Bool are attributes of a row, and TextOf reads one, as the service does.
+var Text, Bool, TextOf = calls.Text, calls.Bool, calls.TextOf
 
 // Number is an attribute of a row, a number in decimal.
 func Number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }
-
-// TextOf returns the text of an attribute, or "" if it is absent or not a text.
-func TextOf(row Row, attribute string) string {
-	if text, ok := row[attribute].(*types.AttributeValueMemberS); ok {
-		return text.Value
-	}
-	return ""
-}
 
 // Key is the primary key of a row: the value of pk, and of sk if its table has one.
 func Key(pk string, sk ...string) Row {
@@ -159,7 +153,7 @@ func Damage(row Row) []Damaged {
 		Text("x"),
 		Number("99"),
 		&types.AttributeValueMemberB{Value: []byte("x")},
-		&types.AttributeValueMemberBOOL{Value: true},
+		Bool(true),
 		&types.AttributeValueMemberNULL{Value: true},
 		&types.AttributeValueMemberSS{Value: []string{"x"}},
 		&types.AttributeValueMemberNS{Value: []string{"1"}},
