@@ -13,11 +13,7 @@ import (
 
 // runFunctions makes the Lambda runtime. In addition to Lambda's variables, the functions
 // get only the endpoints and credentials of the engines.
-func (s *Server) runFunctions(t *template.Template, made template.Resources) error {
-	declared, err := t.Functions(made)
-	if err != nil {
-		return err
-	}
+func (s *Server) runFunctions(declared []template.Resource[template.Function]) (err error) {
 	to := s.engines.Engines
 	c := runtime.Config{Region: template.Region, Account: template.Account, Output: s.journal.line, Log: s.journal.log}
 	for _, f := range declared {
@@ -46,10 +42,10 @@ const containersAbove = 2
 
 // serveSAMLocal lets `sam local` serve the same data, and writes an event of each
 // function for `sam local invoke`.
-func (s *Server) serveSAMLocal(t *template.Template, made template.Resources) error {
+func (s *Server) serveSAMLocal(declared []template.Resource[template.Function]) error {
 	o := s.options
 	c := samlocal.Config{
-		State: o.State, Engines: s.engines, Parameters: o.Parameters, Events: make(map[string][]byte), Log: s.journal.log,
+		State: o.State, Engines: s.engines, Functions: declared, Parameters: o.Parameters, Events: make(map[string][]byte), Log: s.journal.log,
 	}
 	if o.Port != 0 && o.Port <= maxPort-containersAbove {
 		c.Port = o.Port + containersAbove
@@ -64,9 +60,6 @@ func (s *Server) serveSAMLocal(t *template.Template, made template.Resources) er
 			return fmt.Errorf("sample events: %w", err)
 		}
 		c.Events[event.Function] = event.Payload
-	}
-	if c.Functions, err = t.Functions(made); err != nil {
-		return err
 	}
 	end, err := samlocal.Start(c)
 	if err == nil {

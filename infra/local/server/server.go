@@ -97,11 +97,15 @@ func (s *Server) start(ctx context.Context, t *template.Template) error {
 	if err != nil {
 		return s.advise(ctx, err)
 	}
-	if err := s.runFunctions(t, made); err != nil {
+	functions, err := t.Functions(made)
+	if err != nil {
+		return err
+	}
+	if err := s.runFunctions(functions); err != nil {
 		return err
 	}
 	s.serve(listeners, api)
-	return s.serveSAMLocal(t, made)
+	return s.serveSAMLocal(functions)
 }
 
 func (s *Server) atEnd(end func() error) { s.ends = append(s.ends, end) }
@@ -112,19 +116,14 @@ func (s *Server) openState() (lock *os.File, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state folder: %w", err)
 	}
-	s.used = isUsed(dir)
+	_, unused := os.Stat(filepath.Join(dir, provision.ResourcesFile))
+	s.used = unused == nil
 	if lock, err = state.Lock(dir); err != nil {
 		return nil, err
 	}
 	s.atEnd(lock.Close)
 	s.journal, err = newJournal(filepath.Join(dir, "logs"), s.options.Terminal)
 	return lock, err
-}
-
-// isUsed reports whether a start has made the tables of the state folder.
-func isUsed(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, provision.ResourcesFile))
-	return err == nil
 }
 
 // serve serves the API, and the reference page beside it.
@@ -138,10 +137,10 @@ func (s *Server) serve(listeners []net.Listener, api template.API) {
 	s.atEnd(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
-			return server.Close()
+		if server.Shutdown(ctx) == nil {
+			return nil
 		}
-		return nil
+		return server.Close()
 	})
 }
 

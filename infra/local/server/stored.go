@@ -35,18 +35,14 @@ func (s *Server) fillEngines(ctx context.Context, lock *os.File, t *template.Tem
 	}
 	outputs := t.Outputs(made)
 	outputs["ApiBaseUrl"] = s.BaseURL
-	if err := s.writeStack(outputs); err != nil {
+	// Other programs on this machine need it, such as the operator's command.
+	stack := awsclients.Stack[map[string]string]{Engines: s.engines.Engines, Outputs: outputs}
+	if err := state.Write(filepath.Join(dir, "stack.json"), stack); err != nil {
 		return nil, fmt.Errorf("writing the stack's outputs: %w", err)
 	}
 	s.account = demo.New(s.engines.Config(), outputs, filepath.Join(dir, "demo.json"))
 	s.Demo, err = s.account.Ensure(ctx)
 	return made, err
-}
-
-// writeStack writes what other programs on this machine need, such as the operator's
-// command: the stack's outputs and the engines.
-func (s *Server) writeStack(outputs map[string]string) error {
-	return state.Write(filepath.Join(s.options.State, "stack.json"), awsclients.Stack[map[string]string]{Engines: s.engines.Engines, Outputs: outputs})
 }
 
 // lost lists everything that a reset removes.
