@@ -68,13 +68,9 @@ func (p parameter) check(text string) error {
 			return fmt.Errorf("%q does not match %s", text, p.AllowedPattern)
 		}
 	}
-	if p.Type == "Number" {
-		return p.checkNumber(text)
+	if p.Type != "Number" {
+		return nil
 	}
-	return nil
-}
-
-func (p parameter) checkNumber(text string) error {
 	number, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err != nil:
