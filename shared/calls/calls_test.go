@@ -229,9 +229,7 @@ func retrying(option func(*middleware.Stack) error, attempt smithyhttp.ClientDoF
 }
 
 func getItem(ctx context.Context, c aws.Config) error {
-	_, err := dynamodb.NewFromConfig(c).GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String("t"), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}},
-	})
+	_, err := calls.Get(ctx, dynamodb.NewFromConfig(c), "t", key)
 	return err
 }
 
@@ -250,17 +248,17 @@ func listVersions(ctx context.Context, c aws.Config) error {
 	return err
 }
 
-var after = map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}}
+var key = map[string]types.AttributeValue{"pk": calls.Text("a")}
 
 func scan(choose types.Select) func(context.Context, aws.Config) error {
 	return func(ctx context.Context, c aws.Config) error {
-		_, err := dynamodb.NewFromConfig(c).Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("t"), Select: choose, ExclusiveStartKey: after})
+		_, err := dynamodb.NewFromConfig(c).Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("t"), Select: choose, ExclusiveStartKey: key})
 		return err
 	}
 }
 
 func query(ctx context.Context, c aws.Config) error {
-	_, err := dynamodb.NewFromConfig(c).Query(ctx, &dynamodb.QueryInput{TableName: aws.String("t"), ExclusiveStartKey: after})
+	_, err := dynamodb.NewFromConfig(c).Query(ctx, &dynamodb.QueryInput{TableName: aws.String("t"), ExclusiveStartKey: key})
 	return err
 }
 
@@ -277,7 +275,7 @@ func count(ctx context.Context, c aws.Config) error {
 
 // batch reads items of two tables.
 func batch(ctx context.Context, c aws.Config) error {
-	keys := types.KeysAndAttributes{Keys: []map[string]types.AttributeValue{{"pk": &types.AttributeValueMemberS{Value: "a"}}}}
+	keys := types.KeysAndAttributes{Keys: []map[string]types.AttributeValue{key}}
 	_, err := dynamodb.NewFromConfig(c).BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{"t": keys, "u": keys}})
 	return err
 }
@@ -324,11 +322,9 @@ func TestAFailedAttemptLeavesNothingInTheOutput(t *testing.T) {
 			responses = responses[1:]
 			return first.Do(r)
 		})
-		out, err := dynamodb.NewFromConfig(c).GetItem(t.Context(), &dynamodb.GetItemInput{
-			TableName: aws.String("t"), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "a"}},
-		})
-		if err != nil || out.Item != nil || len(responses) > 0 {
-			t.Errorf("item %v, %v, %d responses are left", out.Item, err, len(responses))
+		item, err := calls.Get(t.Context(), dynamodb.NewFromConfig(c), "t", key)
+		if err != nil || item != nil || len(responses) > 0 {
+			t.Errorf("item %v, %v, %d responses are left", item, err, len(responses))
 		}
 	})
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-type itemGetter interface {
+// ItemGetter reads one item.
+type ItemGetter interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
 // Get reads one item, strongly consistent. It returns nil if there is none, and an error if
 // the response is another item. The attributes of the key are strings.
-func Get(ctx context.Context, db itemGetter, table string, key map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
+func Get(ctx context.Context, db ItemGetter, table string, key map[string]types.AttributeValue) (map[string]types.AttributeValue, error) {
 	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil || out.Item == nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"signalbox.dev/shared/calls"
@@ -69,18 +68,14 @@ type item struct {
 	FinishedAt    *int64      `dynamodbav:"finished_at,omitempty"`
 }
 
-type itemGetter interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-}
-
 // Store reads jobs.
 type Store struct {
-	db    itemGetter
+	db    calls.ItemGetter
 	table string
 }
 
 // NewStore reads jobs from the table.
-func NewStore(db itemGetter, table string) *Store { return &Store{db: db, table: table} }
+func NewStore(db calls.ItemGetter, table string) *Store { return &Store{db: db, table: table} }
 
 // Found is a job that was looked up before its caller was verified. Only For reveals
 // it.
