@@ -178,7 +178,7 @@ const isLive = "account = :account AND v = :v AND attribute_not_exists(deleted_a
 // that can be read. No version of this service writes NULL, which the decoder reads as zero, for
 // example as a key that never expires.
 func decode[T interface{ check() error }](item map[string]types.AttributeValue) (row T, damage error) {
-	wrong := calls.Decode(item, &row, "account")
+	wrong := calls.Decode(item, &row, "account", "workspace")
 	for _, value := range item {
 		if _, isNull := value.(*types.AttributeValueMemberNULL); isNull {
 			wrong = errors.New("stored NULL")
