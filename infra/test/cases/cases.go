@@ -108,7 +108,7 @@ type Outcome struct {
 type Case struct {
 	Name       string
 	Versioning string // of the bucket: "", "Enabled" or "Suspended"
-	Page       int    // the number of items that a page of a list has at most; 0 for AWS's own
+	Page       int    // the number of items that a query or scan returns at most; 0 for AWS's own
 	// SkipEngines is the reason why the case is not played on the engines.
 	SkipEngines string
 	// RandomOrder means that the operation goes by the order of ids or hashes, which are random on
@@ -130,7 +130,7 @@ func (s Suite) Run(t *testing.T) {
 	tried := map[string]bool{}
 	for _, c := range s.Cases {
 		t.Run(c.Name, func(t *testing.T) {
-			r := runner{t: t, Case: c, tried: tried, others: map[string]trace{}, setup: &setup{c.Versioning, c.Page, map[int]prepared{}}}
+			r := runner{t: t, Case: c, tried: tried, others: map[string]trace{}, setup: &setup{c.Versioning, c.Page, 0, map[int]prepared{}}}
 			r.run()
 		})
 	}

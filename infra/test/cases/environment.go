@@ -3,6 +3,7 @@ package cases
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -106,7 +108,8 @@ var engines = flag.String("engines", "", "play the cases on the real engines too
 // setup is what the Environments of a case have in common.
 type setup struct {
 	versioning string           // of the bucket
-	page       int              // the number of items that a page has at most; 0 for AWS's own
+	page       int              // the number of items that a query or scan returns at most; 0 for AWS's own
+	listed     int              // the same for listings of S3
 	prepared   map[int]prepared // by their number
 }
 
@@ -219,28 +222,28 @@ func (env *Environment) plain() aws.HTTPClient { return httpFunc(env.send) }
 
 // send sends a request to storage. It makes the pages of queries, scans and listings smaller.
 func (env *Environment) send(r *http.Request) (*http.Response, error) {
-	if env.setup.page > 0 {
-		r = smallerPages(r, env.setup.page)
-	}
-	return env.storage.Do(r)
-}
-
-// smallerPages returns the request with pages of so many items.
-func smallerPages(r *http.Request, items int) *http.Request {
-	r = r.Clone(r.Context())
 	query, target := r.URL.Query(), r.Header.Get("X-Amz-Target")
 	switch {
-	case query.Has("versions") || query.Has("list-type"):
-		query.Set("max-keys", strconv.Itoa(items))
+	case env.setup.listed > 0 && (query.Has("versions") || query.Has("list-type")):
+		r = r.Clone(r.Context())
+		query.Set("max-keys", strconv.Itoa(env.setup.listed))
 		r.URL.RawQuery = query.Encode()
-	case strings.HasSuffix(target, ".Query") || strings.HasSuffix(target, ".Scan"):
+	case env.setup.page > 0 && (strings.HasSuffix(target, ".Query") || strings.HasSuffix(target, ".Scan")):
 		var in map[string]any
 		_ = json.NewDecoder(r.Body).Decode(&in) // it is the SDK's own
-		in["Limit"] = items
+		in["Limit"] = env.setup.page
 		body, _ := json.Marshal(in)
+		r = r.Clone(r.Context())
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		own, err := env.config.Credentials.Retrieve(r.Context())
+		if err == nil { // engines look at signatures
+			err = v4.NewSigner().SignHTTP(r.Context(), own, r, fmt.Sprintf("%x", sha256.Sum256(body)), "dynamodb", env.config.Region, time.Now())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("signing a request again: %w", err)
+		}
 	}
-	return r
+	return env.storage.Do(r)
 }
 
 // OnEngines reports whether the Environment is on real engines.

@@ -240,7 +240,7 @@ func (env *Environment) Short(op Operation, attempts int) Result {
 // OnModel runs a plain test of a function in an Environment on the model.
 func OnModel(t *testing.T, versioning string, page int, test func(*Environment)) {
 	t.Helper()
-	for _, problem := range inEnvironment(t, false, &setup{versioning, page, map[int]prepared{}}, test) {
+	for _, problem := range inEnvironment(t, false, &setup{versioning, page, page, map[int]prepared{}}, test) {
 		t.Error(problem)
 	}
 }
