@@ -14,16 +14,19 @@ import (
 	"signalbox.dev/shared/issues"
 )
 
-// issue is an issue with the reason that its message has.
-func issue(path, message string) issues.Issue {
-	reason := issues.Invalid
-	switch {
-	case strings.HasPrefix(message, "unknown member"):
-		reason = issues.UnknownMember
-	case strings.HasPrefix(message, "the body is larger"):
-		reason = issues.TooLarge
+// faults are issues, as path, message, …, with the reason that each message has.
+func faults(pairs ...string) (all []issues.Issue) {
+	for pair := range slices.Chunk(pairs, 2) {
+		reason := issues.Invalid
+		switch {
+		case strings.HasPrefix(pair[1], "unknown member"):
+			reason = issues.UnknownMember
+		case strings.HasPrefix(pair[1], "the body is larger"):
+			reason = issues.TooLarge
+		}
+		all = append(all, issues.Issue{Path: pair[0], Reason: reason, Message: pair[1]})
 	}
-	return issues.Issue{Path: path, Reason: reason, Message: message}
+	return all
 }
 
 // read reads the body as an object with the members a, b and list: text, boolean
@@ -38,7 +41,10 @@ func read(t *testing.T, body string) *api.Object {
 }
 
 func TestObjectReportsEveryFault(t *testing.T) {
-	const invalid = "contains U+FFFD, invalid UTF-8 or an unpaired surrogate"
+	const (
+		invalid = "contains U+FFFD, invalid UTF-8 or an unpaired surrogate"
+		notJSON = "the body cannot be parsed as JSON: error at byte "
+	)
 	cases := map[string]struct {
 		body string
 		want []issues.Issue
@@ -47,39 +53,38 @@ func TestObjectReportsEveryFault(t *testing.T) {
 		"all":                  {` {"a":"x","b":true,"list":["y"]} `, nil},
 		"null list":            {`{"list":null}`, nil},
 		"escaped name":         {`{"\u0061":"x"}`, nil},
-		"empty body":           {``, []issues.Issue{issue("", "the body is empty; it must be one JSON object")}},
-		"array":                {`[]`, []issues.Issue{issue("", "the body must be one JSON object")}},
-		"null":                 {`null`, []issues.Issue{issue("", "the body must be one JSON object")}},
-		"truncated":            {`{"a":`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 5")}},
-		"byte order mark":      {"\ufeff{}", []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 0")}},
-		"comment":              {`{/**/}`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 1")}},
-		"trailing comma":       {`{"a":"x",}`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
-		"second value":         {`{} {}`, []issues.Issue{issue("", "trailing data after the JSON object")}},
-		"trailing brace":       {`{}}`, []issues.Issue{issue("", "trailing data after the JSON object")}},
-		"duplicate":            {`{"a":"x","a":"y"}`, []issues.Issue{issue("/a", "duplicate member")}},
-		"duplicate escaped":    {`{"a":"x","\u0061":"y"}`, []issues.Issue{issue("/a", "duplicate member")}},
-		"unknown":              {`{"sk-secret-in-the-wrong-place":1}`, []issues.Issue{issue("", "unknown member")}},
-		"unknown twice":        {`{"x":1,"y":2}`, []issues.Issue{issue("", "unknown member"), issue("", "unknown member")}},
-		"other case":           {`{"A":"x"}`, []issues.Issue{issue("", "unknown member; did you mean a?")}},
-		"misspelt":             {`{"allowed_model":[]}`, []issues.Issue{issue("", "unknown member; did you mean allowed_models?")}},
-		"camel case":           {`{"allowedModels":[]}`, []issues.Issue{issue("", "unknown member; did you mean allowed_models?")}},
-		"wrong types":          {`{"a":1,"b":"true","list":{}}`, []issues.Issue{issue("/a", "must be a string"), issue("/b", "must be true or false"), issue("/list", "must be an array of strings, or null")}},
-		"elements":             {`{"list":["x",1,null,["y"],{}]}`, []issues.Issue{issue("/list/1", "must be a string"), issue("/list/2", "must be a string"), issue("/list/3", "must be a string"), issue("/list/4", "must be a string")}},
-		"not UTF-8":            {"{\"a\":\"\xff\"}", []issues.Issue{issue("/a", invalid)}},
-		"lone high surrogate":  {`{"a":"\ud800"}`, []issues.Issue{issue("/a", invalid)}},
-		"lone low surrogate":   {`{"a":"x\udc00y"}`, []issues.Issue{issue("/a", invalid)}},
-		"replacement":          {"{\"a\":\"\ufffd\"}", []issues.Issue{issue("/a", invalid)}},
-		"replacement in list":  {`{"list":["x","\ufffd"]}`, []issues.Issue{issue("/list", invalid)}},
+		"empty body":           {``, faults("", "the body is empty; it must be one JSON object")},
+		"array":                {`[]`, faults("", "the body must be one JSON object")},
+		"null":                 {`null`, faults("", "the body must be one JSON object")},
+		"truncated":            {`{"a":`, faults("", notJSON+"5")},
+		"byte order mark":      {"\ufeff{}", faults("", notJSON+"0")},
+		"comment":              {`{/**/}`, faults("", notJSON+"1")},
+		"trailing comma":       {`{"a":"x",}`, faults("", notJSON+"8")},
+		"second value":         {`{} {}`, faults("", "trailing data after the JSON object")},
+		"trailing brace":       {`{}}`, faults("", "trailing data after the JSON object")},
+		"duplicate":            {`{"a":"x","a":"y"}`, faults("/a", "duplicate member")},
+		"duplicate escaped":    {`{"a":"x","\u0061":"y"}`, faults("/a", "duplicate member")},
+		"unknown":              {`{"sk-secret-in-the-wrong-place":1}`, faults("", "unknown member")},
+		"unknown twice":        {`{"x":1,"y":2}`, faults("", "unknown member", "", "unknown member")},
+		"other case":           {`{"A":"x"}`, faults("", "unknown member; did you mean a?")},
+		"misspelt":             {`{"allowed_model":[]}`, faults("", "unknown member; did you mean allowed_models?")},
+		"camel case":           {`{"allowedModels":[]}`, faults("", "unknown member; did you mean allowed_models?")},
+		"wrong types":          {`{"a":1,"b":"true","list":{}}`, faults("/a", "must be a string", "/b", "must be true or false", "/list", "must be an array of strings, or null")},
+		"elements":             {`{"list":["x",1,null,["y"],{}]}`, faults("/list/1", "must be a string", "/list/2", "must be a string", "/list/3", "must be a string", "/list/4", "must be a string")},
+		"not UTF-8":            {"{\"a\":\"\xff\"}", faults("/a", invalid)},
+		"lone high surrogate":  {`{"a":"\ud800"}`, faults("/a", invalid)},
+		"lone low surrogate":   {`{"a":"x\udc00y"}`, faults("/a", invalid)},
+		"replacement":          {"{\"a\":\"\ufffd\"}", faults("/a", invalid)},
+		"replacement in list":  {`{"list":["x","\ufffd"]}`, faults("/list", invalid)},
 		"whole pair":           {`{"a":"\ud83d\ude00"}`, nil},
-		"raw control":          {"{\"a\":\"\n\"}", []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 6")}},
-		"number out of range":  {`{"a":1e999}`, []issues.Issue{issue("/a", "must be a string")}},
-		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 10004")}},
-		"nested name":          {`{"a":{"n\"":1}}`, []issues.Issue{issue("/a", "must be a string")}},
-		"invalid nested name":  {"{\"a\":{\"\xff\":1}}", []issues.Issue{issue("/a", invalid)}},
-		"nested name, cut off": {`{"a":{"n`, []issues.Issue{issue("", "the body cannot be parsed as JSON: error at byte 8")}},
-		"after a nested name":  {`{"a":{"n":1},"b":true}`, []issues.Issue{issue("/a", "must be a string")}},
-		"mixed": {`{"a":1,"x":2,"b":[]}`, []issues.Issue{
-			issue("", "unknown member"), issue("/a", "must be a string"), issue("/b", "must be true or false")}},
+		"raw control":          {"{\"a\":\"\n\"}", faults("", notJSON+"6")},
+		"number out of range":  {`{"a":1e999}`, faults("/a", "must be a string")},
+		"depth bomb in member": {`{"a":` + strings.Repeat("[", 30000) + strings.Repeat("]", 30000) + `}`, faults("", notJSON+"10004")},
+		"nested name":          {`{"a":{"n\"":1}}`, faults("/a", "must be a string")},
+		"invalid nested name":  {"{\"a\":{\"\xff\":1}}", faults("/a", invalid)},
+		"nested name, cut off": {`{"a":{"n`, faults("", notJSON+"8")},
+		"after a nested name":  {`{"a":{"n":1},"b":true}`, faults("/a", "must be a string")},
+		"mixed":                {`{"a":1,"x":2,"b":[]}`, faults("", "unknown member", "/a", "must be a string", "/b", "must be true or false")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -104,16 +109,16 @@ func TestObjectChecksHeadersAndSize(t *testing.T) {
 		"other parameter":   {[]string{"Content-Type", `application/json; profile="x"`}, nil},
 		"identity":          {[]string{"Content-Type", "application/json", "Content-Encoding", "Identity"}, nil},
 		"space around":      {[]string{"Content-Type", " application/json ", "Content-Encoding", " identity "}, nil},
-		"half a parameter":  {[]string{"Content-Type", "application/json; charset"}, []issues.Issue{issue("", contentType)}},
-		"none":              {[]string{}, []issues.Issue{issue("", contentType)}},
-		"empty":             {[]string{"Content-Type", ""}, []issues.Issue{issue("", contentType)}},
-		"text":              {[]string{"Content-Type", "text/json"}, []issues.Issue{issue("", contentType)}},
-		"latin-1":           {[]string{"Content-Type", "application/json; charset=latin1"}, []issues.Issue{issue("", contentType)}},
-		"twice":             {[]string{"Content-Type", "application/json", "Content-Type", "application/json"}, []issues.Issue{issue("", contentType)}},
-		"list":              {[]string{"Content-Type", "application/json, text/plain"}, []issues.Issue{issue("", contentType)}},
-		"gzip":              {[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, []issues.Issue{issue("", encoding)}},
-		"identity and gzip": {[]string{"Content-Type", "application/json", "Content-Encoding", "identity", "Content-Encoding", "gzip"}, []issues.Issue{issue("", encoding)}},
-		"both":              {[]string{"Content-Encoding", "br"}, []issues.Issue{issue("", contentType), issue("", encoding)}},
+		"half a parameter":  {[]string{"Content-Type", "application/json; charset"}, faults("", contentType)},
+		"none":              {[]string{}, faults("", contentType)},
+		"empty":             {[]string{"Content-Type", ""}, faults("", contentType)},
+		"text":              {[]string{"Content-Type", "text/json"}, faults("", contentType)},
+		"latin-1":           {[]string{"Content-Type", "application/json; charset=latin1"}, faults("", contentType)},
+		"twice":             {[]string{"Content-Type", "application/json", "Content-Type", "application/json"}, faults("", contentType)},
+		"list":              {[]string{"Content-Type", "application/json, text/plain"}, faults("", contentType)},
+		"gzip":              {[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, faults("", encoding)},
+		"identity and gzip": {[]string{"Content-Type", "application/json", "Content-Encoding", "identity", "Content-Encoding", "gzip"}, faults("", encoding)},
+		"both":              {[]string{"Content-Encoding", "br"}, faults("", contentType, "", encoding)},
 	}
 	for name, c := range cases {
 		got := api.NewRequest(`{}`, c.header...).Object("a").Issues()
@@ -126,7 +131,7 @@ func TestObjectChecksHeadersAndSize(t *testing.T) {
 	if got := read(t, fits).Issues(); got != nil {
 		t.Errorf("a body of %d bytes: %v", len(fits), got)
 	}
-	want := []issues.Issue{issue("", "the body is larger than 65536 bytes")}
+	want := faults("", "the body is larger than 65536 bytes")
 	if diff := cmp.Diff(want, read(t, fits+" ").Issues()); diff != "" {
 		t.Errorf("one byte more (-want +got):\n%s", diff)
 	}
@@ -150,7 +155,7 @@ func TestReportAddsOneIssueForEachPath(t *testing.T) {
 	for _, path := range []string{"/a", "/list/0", "/list/0", "/list/1"} {
 		o.Report(path, issues.Invalid, "is wrong")
 	}
-	want := []issues.Issue{issue("/a", "must be a string"), issue("/list/0", "is wrong"), issue("/list/1", "is wrong")}
+	want := faults("/a", "must be a string", "/list/0", "is wrong", "/list/1", "is wrong")
 	if diff := cmp.Diff(want, o.Issues()); diff != "" {
 		t.Errorf("issues (-want +got):\n%s", diff)
 	}
