@@ -44,11 +44,12 @@ func Retryer() aws.Retryer {
 		o.RateLimiter = ratelimit.NewTokenRateLimit(quota * retryCost)
 		o.RetryCost, o.ThrottlingRetryCost, o.NoRetryIncrement = retryCost, retryCost, 1
 		o.Backoff = retry.BackoffDelayerFunc(backoff)
-		o.Retryables = append(o.Retryables,
-			retryIf(IsMalformed),
-			retry.RetryableErrorCode{Codes: map[string]struct{}{"TransactionConflictException": {}}},
-			retryIf(func(err error) bool { return WhyCancelled(err) == Throttled }),
-		)
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+			if IsMalformed(err) || Code(err) == "TransactionConflictException" || WhyCancelled(err) == Throttled {
+				return aws.TrueTernary
+			}
+			return aws.UnknownTernary
+		}))
 	})
 }
 
@@ -120,15 +121,6 @@ func isThrottle(err error) bool {
 	return retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err).Bool() || WhyCancelled(err) == Throttled
 }
 
-func retryIf(applies func(error) bool) retry.IsErrorRetryable {
-	return retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
-		if applies(err) {
-			return aws.TrueTernary
-		}
-		return aws.UnknownTernary
-	})
-}
-
 // DecideRetries returns the retryer with another decision whether the SDK retries a call that
 // failed with err. again is the retryer's own decision.
 func DecideRetries(of aws.Retryer, decide func(err error, again bool) bool) aws.Retryer {
@@ -141,7 +133,6 @@ type retryer struct {
 	decide func(err error, again bool) bool
 }
 
-// IsErrorRetryable implements aws.Retryer.
 func (r retryer) IsErrorRetryable(err error) bool {
 	return r.decide(err, r.Retryer.IsErrorRetryable(err))
 }
