@@ -78,19 +78,13 @@ func message(status int) string {
 }
 
 type envelope struct {
-	Error errorBody `json:"error"`
-}
-
-type errorBody struct {
-	Code     int      `json:"code"`
-	Message  string   `json:"message"`
-	Metadata metadata `json:"metadata"`
-}
-
-type metadata struct {
-	RequestID string         `json:"request_id"`
-	Reason    auth.Reason    `json:"reason,omitzero"`
-	Issues    []issues.Issue `json:"issues,omitzero"`
+	Code     int    `json:"code"`
+	Message  string `json:"message"`
+	Metadata struct {
+		RequestID string         `json:"request_id"`
+		Reason    auth.Reason    `json:"reason,omitzero"`
+		Issues    []issues.Issue `json:"issues,omitzero"`
+	} `json:"metadata"`
 }
 
 // respond is the response to a request that ended in err: an *Error has its own
@@ -100,15 +94,12 @@ func respond(err error, requestID string) Response {
 	if !ok {
 		e = &Error{status: http.StatusInternalServerError}
 	}
-	body := JSON(envelope{errorBody{
-		Code:     e.status,
-		Message:  message(e.status),
-		Metadata: metadata{RequestID: requestID, Reason: e.reason, Issues: e.issues},
-	}})
+	body := envelope{Code: e.status, Message: message(e.status)}
+	body.Metadata.RequestID, body.Metadata.Reason, body.Metadata.Issues = requestID, e.reason, e.issues
 	header := map[string]string{}
 	if e.status == http.StatusUnauthorized {
 		header["WWW-Authenticate"] = "Bearer"
 	}
 	maps.Copy(header, e.header)
-	return Response{Status: e.status, Header: header, Body: body}
+	return Response{Status: e.status, Header: header, Body: JSON(map[string]envelope{"error": body})}
 }
