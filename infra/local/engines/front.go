@@ -35,7 +35,6 @@ type finishing struct {
 	http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
 func (f finishing) RoundTrip(r *http.Request) (*http.Response, error) {
 	whole := r.Clone(context.WithoutCancel(r.Context()))
 	if r.Body != nil {

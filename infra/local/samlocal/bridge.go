@@ -55,7 +55,6 @@ type within struct {
 	network netip.Prefix
 }
 
-// Accept implements net.Listener.
 func (w within) Accept() (net.Conn, error) {
 	for {
 		c, err := w.AcceptTCP()

@@ -84,7 +84,6 @@ type paced struct {
 	creates *rate.Limiter
 }
 
-// RoundTrip implements http.RoundTripper.
 func (p paced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodPost {
 		if err := p.creates.Wait(r.Context()); err != nil {
@@ -100,7 +99,6 @@ var the suite
 // does, and adds S3's header to every response.
 type foreignGateway struct{ http.RoundTripper }
 
-// RoundTrip returns the response with a REST API's headers.
 func (g foreignGateway) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := g.RoundTripper.RoundTrip(r)
 	if err != nil {

@@ -30,7 +30,6 @@ type deletes struct {
 	seed  maphash.Seed
 }
 
-// DeleteObject implements backend.Backend.
 func (d *deletes) DeleteObject(ctx context.Context, in *s3.DeleteObjectInput) (*s3.DeleteObjectOutput, error) {
 	lock := d.lockOf(aws.ToString(in.Bucket) + "/" + aws.ToString(in.Key))
 	lock.Lock()
@@ -70,7 +69,6 @@ func isGone(err error, version string) bool {
 	return version == "null" || malformed == nil
 }
 
-// DeleteObjects implements backend.Backend.
 func (d *deletes) DeleteObjects(ctx context.Context, in *s3.DeleteObjectsInput) (s3response.DeleteResult, error) {
 	var result s3response.DeleteResult
 	for _, object := range in.Delete.Objects {

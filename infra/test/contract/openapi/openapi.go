@@ -135,13 +135,9 @@ func (s *Spec) Members(schema string) []string {
 	return slices.Sorted(maps.Keys(s.document.Components.Schemas[schema].Value.Properties))
 }
 
-// CheckRequest returns an error if the body is wrong for the operation.
+// CheckRequest returns an error if the body is wrong for the operation, which must have one.
 func (s *Spec) CheckRequest(operationID string, body []byte) error {
-	declared := s.operations[operationID].RequestBody
-	if declared == nil {
-		return checkBody(nil, body)
-	}
-	return checkBody(declared.Value.Content, body)
+	return checkBody(s.operations[operationID].RequestBody.Value.Content, body)
 }
 
 // CheckResponse reports all that is wrong with a response of the operation.
