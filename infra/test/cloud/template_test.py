@@ -303,16 +303,16 @@ class Template(unittest.TestCase):
                     value in map(str, rule.get("AllowedValues", [value])) and re.fullmatch(rule.get("AllowedPattern", ".*"), value)
                     and (rule["Type"] == "String" or rule.get("MinValue", 0) <= int(value) <= rule.get("MaxValue", int(value))), f"{name}: {parameter}={value}")
         self.assertEqual(config["default"]["local_start_api"]["parameters"]["port"], 3001, "make run serves the port before it")
-        local = {"local_start_api", "local_invoke"}
         for name in config.keys() - {"version"}:
-            tables = {command: table["parameters"] for command, table in config[name].items() if not (name == "default" and command in local)}
-            stack, environment = tables["global"]["stack_name"], "dev" if name == "default" else name
-            tables["global"].pop("parameter_overrides")
-            self.assertIn(f"environment={environment}", tables["deploy"].pop("tags").split())
-            self.assertEqual(tables, {
+            self.assertEqual(set(config[name]), {"global", "local_start_api", "local_invoke"} if name == "default" else {"global"})
+            given = config[name]["global"]["parameters"]
+            stack, environment = given["stack_name"], "dev" if name == "default" else name
+            given.pop("parameter_overrides")
+            self.assertIn(f"environment={environment}", given.pop("tags").split())
+            self.assertEqual(given, {
                 # The service role reads no other code. A cached build could ship old code.
-                "global": {"stack_name": stack, "s3_prefix": stack, "build_in_source": True, "lint": True},
-                "deploy": {"capabilities": "CAPABILITY_IAM", "confirm_changeset": name == "prod", "fail_on_empty_changeset": False, "resolve_s3": True},
+                "stack_name": stack, "s3_prefix": stack, "build_in_source": True, "lint": True,
+                "capabilities": "CAPABILITY_IAM", "confirm_changeset": name == "prod", "fail_on_empty_changeset": False, "resolve_s3": True,
             }, name)
             self.assertTrue(name == "default" or environments()[stack].get("DeploymentPreference") != "AllAtOnce", f"{name}: nothing would roll a bad version back")
         self.assertEqual(len({given["Architecture"] for given in environments().values()}), 1, "prod would run what nobody tried")
