@@ -1,13 +1,13 @@
 """The AWS account, a stack in it, and the test account that the checks use."""
 
 import dataclasses
+import functools
 import http.client
 import json
 import pathlib
 import re
 import subprocess
 import sys
-import threading
 import time
 import urllib.parse
 
@@ -63,15 +63,10 @@ class Account:
             raise SystemExit("cloud: no AWS region: set AWS_REGION")
         if self.session.get_credentials() is None:
             raise SystemExit("cloud: no AWS credentials: set AWS_PROFILE, or sign in with `aws sso login`")
-        self._clients: dict = {}
+        self.client = functools.cache(self.session.client)  # by the name of a service
         caller = self.client("sts").get_caller_identity()
         self.id, self.caller = caller["Account"], caller["Arn"]
         self.partition = self.caller.split(":")[1]
-
-    def client(self, service: str):
-        if service not in self._clients:
-            self._clients[service] = self.session.client(service)
-        return self._clients[service]
 
     def role(self) -> str:
         """The ARN of the caller's role, or "". The ARN of a session lacks the role's path."""
@@ -106,8 +101,8 @@ class Subject:
         self.url = urllib.parse.urlsplit(self.outputs["ApiBaseUrl"])
         self.bucket = self.outputs["FilesBucketName"]
         self.began = time.time()
+        # Texts that no report and no log line may contain, and the ids of answered requests.
         self.secrets, self.answered = {MARKER}, set()
-        self._lock = threading.Lock()
         WORK.mkdir(parents=True, exist_ok=True)
         self.noted = WORK / f"{self.name}-made.txt"
 
@@ -140,7 +135,8 @@ class Subject:
     def make_tenant(self) -> None:
         account = self.admin("account", "create", "make prove")
         self.tenant, self.workspace = self._note("account", account["id"]), account["default_workspace_id"]
-        self.management = self.secret(self.admin("key", "create", "check", "--account", self.tenant, "--kind", "management")["key"])
+        self.management = self.admin("key", "create", "check", "--account", self.tenant, "--kind", "management")["key"]
+        self.secrets.add(self.management)
         self.job = self._note("job", self.admin("job", "create", "--account", self.tenant)["id"])
 
     def file(self) -> str:
@@ -193,11 +189,6 @@ class Subject:
     def key_of(self, file: str) -> str:
         return f"files/{self.workspace}/{file}"
 
-    def secret(self, text: str) -> str:
-        """Registers a text that no report and no log line may contain."""
-        self.secrets.add(text)
-        return text
-
     def redact(self, text: str) -> str:
         for secret in self.secrets:
             text = text.replace(secret, "<secret>")
@@ -218,8 +209,7 @@ class Subject:
         finally:
             connection.close()
         if response.status < 400 and "x-request-id" in names:
-            with self._lock:
-                self.answered.add(names["x-request-id"])
+            self.answered.add(names["x-request-id"])
         return response
 
     def get_job(self) -> Response:
