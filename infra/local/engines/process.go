@@ -73,7 +73,11 @@ func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 		running := process{p, port, make(chan error, 1)}
 		failed = e.launch(ctx, running)
 		if failed == nil {
-			e.running.Go(func() { e.watch(running) })
+			e.running.Go(func() {
+				if err := <-running.ended; e.life.Err() == nil { // Close did not end it
+					e.done <- fmt.Errorf("%s, whose log is %s: %w", p.name, p.log(), err)
+				}
+			})
 			return running.url(), nil
 		}
 		if !errors.Is(failed, errEnded) {
@@ -81,13 +85,6 @@ func (e *Engines) run(ctx context.Context, p engine) (string, error) {
 		}
 	}
 	return "", failed
-}
-
-// watch reports the end of a process, unless Close ended it.
-func (e *Engines) watch(p process) {
-	if err := <-p.ended; e.life.Err() == nil {
-		e.done <- fmt.Errorf("%s, whose log is %s: %w", p.name, p.log(), err)
-	}
 }
 
 // freePort finds a port on which no program listens, for a server that cannot be given a
