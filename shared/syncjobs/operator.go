@@ -51,20 +51,17 @@ func (l *Lister) List(ctx context.Context, account ids.Account) ([]Listed, error
 			return nil, fmt.Errorf("listing sync jobs: %w", err)
 		}
 		for _, stored := range page.Items {
-			jobs = append(jobs, listed(stored))
+			row, damage := read(stored)
+			id := ids.Job(strings.TrimPrefix(row.PK, jobPrefix))
+			job := Job{ID: id}
+			if damage == nil {
+				job = row.job(id)
+			}
+			jobs = append(jobs, Listed{Job: job, Account: row.Account, Damage: damage})
 		}
 	}
 	slices.SortFunc(jobs, func(a, b Listed) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	return jobs, nil
-}
-
-func listed(stored map[string]types.AttributeValue) Listed {
-	row, damage := read(stored)
-	id := ids.Job(strings.TrimPrefix(row.PK, jobPrefix))
-	if damage != nil {
-		return Listed{Job: Job{ID: id}, Account: row.Account, Damage: damage}
-	}
-	return Listed{Job: row.job(id), Account: row.Account}
 }

@@ -78,21 +78,13 @@ func (f *fixture) put(id ids.Job, attribute string, value types.AttributeValue) 
 	kit.Rows{DB: f.db, Table: f.table}.Put(f, row)
 }
 
-// step moves a job on.
-type step func(f *fixture, account ids.Account, id ids.Job) error
-
-func steps() map[string]step {
-	return map[string]step{
-		"start":   func(f *fixture, a ids.Account, id ids.Job) error { return f.writer.Start(f.Context(), a, id) },
-		"succeed": func(f *fixture, a ids.Account, id ids.Job) error { return f.writer.Succeed(f.Context(), a, id, 3, 0) },
-		"fail": func(f *fixture, a ids.Account, id ids.Job) error {
-			return f.writer.Fail(f.Context(), a, id, "unreachable")
-		},
-	}
-}
-
 func TestOnlyLegalStepsAreTaken(t *testing.T) {
 	f := newFixture(t)
+	steps := map[string]func(ids.Account, ids.Job) error{
+		"start":   func(a ids.Account, id ids.Job) error { return f.writer.Start(t.Context(), a, id) },
+		"succeed": func(a ids.Account, id ids.Job) error { return f.writer.Succeed(t.Context(), a, id, 3, 0) },
+		"fail":    func(a ids.Account, id ids.Job) error { return f.writer.Fail(t.Context(), a, id, "unreachable") },
+	}
 	begin, finish, created := f.clock.Add(time.Minute), f.clock.Add(2*time.Minute), f.clock
 	three, zero, message := int64(3), int64(0), "unreachable"
 	legal := map[string]syncjobs.Job{
@@ -107,17 +99,17 @@ func TestOnlyLegalStepsAreTaken(t *testing.T) {
 		id := f.newJob()
 		for name := range strings.FieldsSeq(path) {
 			f.clock = f.clock.Add(time.Minute)
-			if err := steps()[name](f, f.account, id); err != nil {
+			if err := steps[name](f.account, id); err != nil {
 				t.Fatalf("%s: %s: %v", path, name, err)
 			}
 		}
-		for name, take := range steps() {
+		for name, take := range steps {
 			if _, ok := legal[strings.TrimSpace(path+" "+name)]; !ok {
-				if err := take(f, f.account, id); !errors.Is(err, syncjobs.ErrState) {
+				if err := take(f.account, id); !errors.Is(err, syncjobs.ErrState) {
 					t.Errorf("%s, then %s: %v", path, name, err)
 				}
 			}
-			if err := take(f, ids.New[ids.Account](), id); !errors.Is(err, syncjobs.ErrState) {
+			if err := take(ids.New[ids.Account](), id); !errors.Is(err, syncjobs.ErrState) {
 				t.Errorf("%s, then %s for another account: %v", path, name, err)
 			}
 		}
