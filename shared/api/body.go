@@ -104,7 +104,11 @@ func (o *Object) read() error {
 			end := d.InputOffset() // value holds only until the next read
 			o.add(name, o.body[end-int64(len(value)):end])
 		} else if !o.full() { // the search for a similar name takes time
-			o.Report("", issues.UnknownMember, unknownMember(name, o.names))
+			message := "unknown member" // the sent name may be a secret: it is not repeated
+			if nearest := spelling.Nearest(name, o.names); nearest != "" {
+				message += "; did you mean " + nearest + "?"
+			}
+			o.Report("", issues.UnknownMember, message)
 		}
 	}
 	if _, err := d.ReadToken(); err != nil {
@@ -195,13 +199,4 @@ func isJSON(contentTypes []string) bool {
 	}
 	charset, given := parameters["charset"]
 	return !given || strings.EqualFold(charset, "utf-8")
-}
-
-// unknownMember is the message for an unknown member. The sent name may be a secret, so the
-// message contains only a known one.
-func unknownMember(name string, known []string) string {
-	if nearest := spelling.Nearest(name, known); nearest != "" {
-		return "unknown member; did you mean " + nearest + "?"
-	}
-	return "unknown member"
 }

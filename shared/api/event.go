@@ -102,9 +102,9 @@ func readEvent(payload []byte) (event, error) {
 		} `json:"requestContext"`
 	}
 	_ = json.Unmarshal(payload, &named, lenient...) // the error may come after the id
-	var id event
-	id.Context.RequestID = named.Context.RequestID
-	return id, errEvent
+	e = event{}
+	e.Context.RequestID = named.Context.RequestID
+	return e, errEvent
 }
 
 // text is a JSON string read as bytes, which can be overwritten after use.
