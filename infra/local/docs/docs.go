@@ -41,8 +41,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // Config has the page's sources.
 type Config struct {
-	// Root is the repository's folder.
-	Root string
+	Root string // the repository's folder
 	// Demo returns the demo account, brought up to date.
 	Demo func(context.Context) (demo.Facts, error)
 	// Log gets why an answer is a 500.

@@ -162,8 +162,7 @@ func (g *Gateway) invoke(x *exchange, body []byte) (response, error) {
 
 // Event is what a function gets.
 type Event struct {
-	// Function is its logical id.
-	Function string
+	Function string // its logical id
 	Payload  []byte
 }
 

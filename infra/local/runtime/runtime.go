@@ -44,20 +44,16 @@ var (
 // FunctionError is the error of a function that reported one, ended, or took too
 // long.
 type FunctionError struct {
-	// Type is, for example, Runtime.ExitError or Sandbox.Timedout.
-	Type string
-	// Message is the function's own or Lambda's text.
-	Message string
+	Type    string // such as Runtime.ExitError or Sandbox.Timedout
+	Message string // the function's own or Lambda's
 }
 
 func (e *FunctionError) Error() string { return e.Type + ": " + e.Message }
 
 // Function is one function as the template configures it.
 type Function struct {
-	// Name is the logical id.
-	Name string
-	// Binary is the path of the program, called bootstrap by convention.
-	Binary   string
+	Name     string // the logical id
+	Binary   string // the path of the program, called bootstrap by convention
 	Handler  string
 	MemoryMB int
 	Timeout  time.Duration

@@ -32,16 +32,13 @@ const Host = "make-run"
 
 // Config configures files and proxy for `sam local`.
 type Config struct {
-	// State is the local server's state folder.
-	State string
+	State string // the local server's state folder
 	// Port is the preferred port of the proxy. If it is taken or 0, the proxy uses any port.
-	Port int
-	// Engines get the proxy's requests.
+	Port    int
 	Engines *engines.Engines
 	// Functions are the template's functions, with resolved environments.
-	Functions []template.Resource[template.Function]
-	// Parameters are the local server's parameters of the template.
-	Parameters map[string]string
+	Functions  []template.Resource[template.Function]
+	Parameters map[string]string // of the template
 	// Events are sample events, by the logical ids of their functions.
 	Events map[string][]byte
 	// Log gets errors between containers and engines.

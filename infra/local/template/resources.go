@@ -7,10 +7,9 @@ import (
 
 // Function has the properties of an AWS::Serverless::Function, with Globals merged in.
 type Function struct {
-	Handler    string
-	MemorySize int
-	// Timeout is in seconds.
-	Timeout     int
+	Handler     string
+	MemorySize  int
+	Timeout     int // in seconds
 	Environment struct{ Variables map[string]string }
 }
 
@@ -45,8 +44,7 @@ type MethodSetting struct {
 // Route sends a method and path of the REST API to a function.
 type Route struct {
 	Method, Path string
-	// Function is the logical id.
-	Function string
+	Function     string // its logical id
 }
 
 // Declared returns all resources of a type that depends on no other resource, such as

@@ -82,8 +82,7 @@ func (t *Template) Outputs(made Resources) map[string]string {
 
 // Resource is a declared resource with the properties that the local server reads.
 type Resource[P any] struct {
-	// ID is the logical id.
-	ID         string
+	ID         string // logical
 	Properties P
 }
 
