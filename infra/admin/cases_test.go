@@ -535,6 +535,7 @@ func TestCases(t *testing.T) {
 		}
 		return p
 	})
+	all.Cases[len(all.Cases)-1].Page = 0 // an engine chooses the order of a scan; TestLists has its pages
 	add("rewrap", func(d *tenancy) {
 		d.stores(d.second, "one")
 		d.stores(d.Tenant.Workspace, "two")
