@@ -99,7 +99,7 @@ func TestEveryStateOfAKey(t *testing.T) {
 			if advised() != (state != disabled && state != damaged) || state == active && verify() != nil {
 				t.Errorf("%s: %s passes over it; advised: %t", state, command, advised())
 			}
-			if d.must("key", "disable", hash); advised() {
+			if d.must("key", "disable", hash); advised() || state != damaged && strings.Contains(d.must("account", "list"), "partly") {
 				t.Errorf("%s: the check's advice changes nothing", state)
 			}
 		}

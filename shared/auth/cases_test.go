@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,10 +22,7 @@ import (
 // pairs of them at the same time.
 func TestCases(t *testing.T) {
 	var all []cases.Case
-	for _, name := range []string{
-		"check account", "count keys", "create account", "create key", "create workspace", "delete key", "delete workspace", "disable key", "enable key", "find account", "find key",
-		"find workspace", "list keys", "list workspace ids", "list workspaces", "raise counter", "set default", "set second", "suspend account", "suspend key",
-	} {
+	for _, name := range slices.Sorted(maps.Keys(commands(situation{}))) {
 		all = append(all, one(name))
 	}
 	for _, p := range []struct {
@@ -99,18 +97,8 @@ func set(env *cases.Environment) situation {
 
 // operation makes the operation of a command.
 func operation(env *cases.Environment, s situation, name string) cases.Operation {
-	all := commands(s)
-	all["set default"] = func(ctx context.Context, r *auth.Registry) error {
-		return r.SetDefaultWorkspace(ctx, s.account, s.workspace)
-	}
-	all["set second"] = func(ctx context.Context, r *auth.Registry) error {
-		return r.SetDefaultWorkspace(ctx, s.account, s.second)
-	}
-	all["delete workspace"] = func(ctx context.Context, r *auth.Registry) error {
-		return r.DeleteWorkspace(ctx, s.account, s.workspace)
-	}
-	all["delete second"] = func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, s.account, s.second) }
-	return env.Command(name, func(ctx context.Context, c cases.Clients) error { return all[name](ctx, c.Registry) },
+	run := commands(s)[name]
+	return env.Command(name, func(ctx context.Context, c cases.Clients) error { return run(ctx, c.Registry) },
 		auth.ErrNoKey, auth.ErrWorkspaceDeleted, auth.ErrSuspended)
 }
 
@@ -152,10 +140,8 @@ type situation struct {
 	now               time.Time // the time at which all of it is made
 }
 
-// command is a command of the operator.
-type command = func(context.Context, *auth.Registry) error
-
-func commands(s situation) map[string]command {
+// commands are the operator's commands, by their names.
+func commands(s situation) map[string]func(context.Context, *auth.Registry) error {
 	newKey := auth.NewKey{Account: s.account, Workspace: s.workspace, Kind: auth.Standard, Name: "k"}
 	made := func(account ids.Account, id ids.Workspace, name string, at time.Time) auth.Workspace {
 		return auth.Workspace{ID: id, Account: account, Name: name, Default: name == "default", CreatedAt: at, Next: map[string]int64{}, HasMade: true}
@@ -168,28 +154,26 @@ func commands(s situation) map[string]command {
 		{Hash: s.management, Account: s.account, Kind: auth.Management, Name: "a key", CreatedAt: s.now},
 	}
 	slices.SortFunc(keys, func(a, b auth.Key) int { return cmp.Compare(a.Hash, b.Hash) })
-	return map[string]command{
+	return map[string]func(context.Context, *auth.Registry) error{
 		"create account": func(ctx context.Context, r *auth.Registry) error {
-			now := time.Now().UTC().Truncate(time.Second)
 			account, workspace, err := r.CreateAccount(ctx, "Another")
 			if err != nil {
 				return err
 			}
 			found, err := r.FindWorkspace(ctx, account, "")
-			return is(made(account, workspace, "default", soon(now, found)), found, err)
+			return is(made(account, workspace, "default", found.CreatedAt), found, err)
 		},
 		"check account": func(ctx context.Context, r *auth.Registry) error { return r.CheckAccount(ctx, s.account) },
 		"raise counter": func(ctx context.Context, r *auth.Registry) error {
 			return r.RaiseCounter(ctx, s.workspace, "openai", 3)
 		},
 		"create workspace": func(ctx context.Context, r *auth.Registry) error {
-			now := time.Now().UTC().Truncate(time.Second)
 			id, err := r.CreateWorkspace(ctx, s.account, "w")
 			if err != nil {
 				return err
 			}
 			found, err := r.FindWorkspace(ctx, s.account, id)
-			return is(made(s.account, id, "w", soon(now, found)), found, err)
+			return is(made(s.account, id, "w", found.CreatedAt), found, err)
 		},
 		"list workspaces": func(ctx context.Context, r *auth.Registry) error {
 			got, err := r.ListWorkspaces(ctx, s.account)
@@ -230,15 +214,17 @@ func commands(s situation) map[string]command {
 		"suspend account": func(ctx context.Context, r *auth.Registry) error {
 			return r.SuspendAccount(ctx, s.account, true)
 		},
+		"set default": func(ctx context.Context, r *auth.Registry) error {
+			return r.SetDefaultWorkspace(ctx, s.account, s.workspace)
+		},
+		"set second": func(ctx context.Context, r *auth.Registry) error {
+			return r.SetDefaultWorkspace(ctx, s.account, s.second)
+		},
+		"delete workspace": func(ctx context.Context, r *auth.Registry) error {
+			return r.DeleteWorkspace(ctx, s.account, s.workspace)
+		},
+		"delete second": func(ctx context.Context, r *auth.Registry) error { return r.DeleteWorkspace(ctx, s.account, s.second) },
 	}
-}
-
-// soon is the time at which a workspace was made, if that is within a minute of now.
-func soon(now time.Time, made auth.Workspace) time.Time {
-	if after := made.CreatedAt.Sub(now); after < 0 || after > time.Minute {
-		return now
-	}
-	return made.CreatedAt
 }
 
 // is returns the error, or a difference of the results.
