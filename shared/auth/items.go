@@ -187,10 +187,6 @@ func decode[T interface{ check() error }](item map[string]types.AttributeValue) 
 	return row, primaryKeyOf(item).damage(cmp.Or(wrong, row.check()))
 }
 
-type itemGetter interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-}
-
 // lookup is the result of reading one row. An absent row is not a damaged one.
 type lookup[T any] struct {
 	row    T
@@ -199,7 +195,7 @@ type lookup[T any] struct {
 }
 
 // get looks up the row, strongly consistent. A damaged row is no error.
-func get[T interface{ check() error }](ctx context.Context, db itemGetter, table string, at primaryKey) (lookup[T], error) {
+func get[T interface{ check() error }](ctx context.Context, db calls.ItemGetter, table string, at primaryKey) (lookup[T], error) {
 	item, err := calls.Get(ctx, db, table, at.attributes())
 	if err != nil || item == nil {
 		return lookup[T]{}, err
@@ -211,14 +207,10 @@ func get[T interface{ check() error }](ctx context.Context, db itemGetter, table
 // batchLimit is how many keys DynamoDB takes in one BatchGetItem.
 const batchLimit = 100
 
-type batchGetter interface {
-	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
-}
-
 // batchGet reads at most batchLimit items, strongly consistent. It asks again for items
 // that DynamoDB leaves unprocessed, until the context ends. It leaves out absent items, and
 // the order may differ from the order of keys.
-func batchGet(ctx context.Context, db batchGetter, table string, keys []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, error) {
+func batchGet(ctx context.Context, db calls.BatchGetter, table string, keys []map[string]types.AttributeValue) ([]map[string]types.AttributeValue, error) {
 	var items []map[string]types.AttributeValue
 	for attempt := 0; len(keys) > 0; attempt++ {
 		if attempt > 0 {

@@ -39,10 +39,10 @@ const maxName = 255
 
 type registryAPI interface {
 	itemUpdater
-	batchGetter
+	calls.BatchGetter
 	dynamodb.QueryAPIClient
 	dynamodb.ScanAPIClient
-	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	calls.Transactor
 }
 
 // Registry writes the access table, for the operator's command; no function of

@@ -23,8 +23,8 @@ type Position struct {
 }
 
 type itemUpdater interface {
-	itemGetter
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	calls.ItemGetter
+	calls.ItemUpdater
 }
 
 // Positions gives a new credential its sort_order and counts it. One conditional write does

@@ -10,18 +10,19 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
 // Verifier looks API keys up.
 type Verifier struct {
-	db    itemGetter
+	db    calls.ItemGetter
 	table string
 	now   func() time.Time
 }
 
 // NewVerifier reads keys from the access table.
-func NewVerifier(db itemGetter, table string) *Verifier {
+func NewVerifier(db calls.ItemGetter, table string) *Verifier {
 	return &Verifier{db: db, table: table, now: time.Now}
 }
 
@@ -50,12 +51,12 @@ func (v *Verifier) Verify(ctx context.Context, hash ids.KeyHash) (Caller, error)
 
 // Keyring looks up which keys belong to an account.
 type Keyring struct {
-	db    batchGetter
+	db    calls.BatchGetter
 	table string
 }
 
 // NewKeyring reads keys from the access table.
-func NewKeyring(db batchGetter, table string) *Keyring {
+func NewKeyring(db calls.BatchGetter, table string) *Keyring {
 	return &Keyring{db: db, table: table}
 }
 

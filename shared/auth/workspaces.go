@@ -4,17 +4,18 @@ import (
 	"context"
 	"fmt"
 
+	"signalbox.dev/shared/calls"
 	"signalbox.dev/shared/ids"
 )
 
 // Workspaces looks up workspaces for requests.
 type Workspaces struct {
-	db    itemGetter
+	db    calls.ItemGetter
 	table string
 }
 
 // NewWorkspaces reads workspaces from the access table.
-func NewWorkspaces(db itemGetter, table string) *Workspaces {
+func NewWorkspaces(db calls.ItemGetter, table string) *Workspaces {
 	return &Workspaces{db: db, table: table}
 }
 

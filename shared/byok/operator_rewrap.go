@@ -23,8 +23,8 @@ const wrappedKeyPage = 50
 
 type wrappedKeyAPI interface {
 	dynamodb.ScanAPIClient
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	calls.ItemGetter
+	calls.ItemUpdater
 }
 
 // WrappedKeys moves the wrapped data keys of all stored credentials to another KMS

@@ -21,9 +21,9 @@ import (
 
 type itemWriter interface {
 	dynamodb.QueryAPIClient
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	calls.ItemGetter
+	calls.ItemPutter
+	calls.Transactor
 }
 
 // Store creates credentials.

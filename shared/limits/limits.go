@@ -68,13 +68,9 @@ type Decision struct {
 	RetryAfter time.Duration // until the next request would pass; 0 if this one did
 }
 
-type itemUpdater interface {
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-}
-
 // Limiter counts one kind of request.
 type Limiter struct {
-	db     itemUpdater
+	db     calls.ItemUpdater
 	table  string
 	prefix string
 	now    func() time.Time
@@ -82,7 +78,7 @@ type Limiter struct {
 }
 
 // New counts requests of this name in the control table.
-func New(db itemUpdater, table, name string) *Limiter {
+func New(db calls.ItemUpdater, table, name string) *Limiter {
 	return &Limiter{db: db, table: table, prefix: "limit#" + name + "#", now: time.Now}
 }
 

@@ -36,8 +36,8 @@ var (
 )
 
 type tables interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	calls.ItemGetter
+	dynamodb.QueryAPIClient
 }
 
 type decrypter interface {

@@ -31,8 +31,8 @@ var (
 const maxMessage = 1000
 
 type itemWriter interface {
-	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	calls.ItemPutter
+	calls.ItemUpdater
 }
 
 // Writer moves jobs on. Every step is one conditional write: it names the account,
