@@ -1,6 +1,10 @@
 package limits
 
-import "time"
+import (
+	"fmt"
+	"testing"
+	"time"
+)
 
 // At sets the clock.
 func (l *Limiter) At(now func() time.Time) *Limiter {
@@ -8,14 +12,16 @@ func (l *Limiter) At(now func() time.Time) *Limiter {
 	return l
 }
 
-// MaxCallers bounds the callers whose arrival times an instance keeps.
-const MaxCallers = maxCallers
-
-// Keep keeps a caller's arrival time, and returns the kept one.
-func (l *Limiter) Keep(caller string, tat int64) int64 {
-	l.seen.keep(caller, tat)
-	return l.seen.of(caller)
+// A known caller makes a full memory forget nothing.
+func TestTheMemoryIsBounded(t *testing.T) {
+	var m memory
+	for caller := range 20 * maxCallers {
+		m.keep(fmt.Sprint(caller), 1)
+		if m.of(fmt.Sprint(caller)) != 1 {
+			t.Fatal("the latest caller is forgotten")
+		}
+	}
+	if m.keep(fmt.Sprint(20*maxCallers-1), 2); len(m.tat) != maxCallers {
+		t.Errorf("%d callers are kept, want %d", len(m.tat), maxCallers)
+	}
 }
-
-// Callers counts the callers whose arrival times are kept.
-func (l *Limiter) Callers() int { return len(l.seen.tat) }

@@ -2,7 +2,6 @@ package limits_test
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"testing"
@@ -195,20 +194,5 @@ func TestAnItemRemovedBetweenUpdatesGrantsNothing(t *testing.T) {
 	}
 	if d, _ := f.take(l, rate); !d.Allowed || d.Remaining != 19 {
 		t.Errorf("then %+v", d)
-	}
-}
-
-func TestTheMemoryIsBounded(t *testing.T) {
-	l := newFixture(t).newLimiter("test")
-	for caller := range 20 * limits.MaxCallers {
-		if l.Keep(fmt.Sprint(caller), 1) != 1 {
-			t.Fatal("the latest caller is forgotten")
-		}
-	}
-	if l.Keep(fmt.Sprint(20*limits.MaxCallers-1), 2); l.Callers() < limits.MaxCallers {
-		t.Error("a known caller made it forget the others")
-	}
-	if n := l.Callers(); n != limits.MaxCallers {
-		t.Errorf("%d callers are kept, want %d", n, limits.MaxCallers)
 	}
 }
