@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// bridge is the network through which containers of Docker Engine reach this machine.
-const bridge = "docker0"
-
 var loopback = net.IPv4(127, 0, 0, 1)
 
 // followBridge serves containers on Docker's bridge as soon as it exists: Docker's
@@ -30,9 +27,10 @@ func (p *proxy) followBridge() {
 	}
 }
 
-// bridgePrefix is the bridge's address with its network.
+// bridgePrefix is the bridge's address with its network. Containers of Docker Engine reach this
+// machine through it.
 func bridgePrefix() (netip.Prefix, bool) {
-	i, err := net.InterfaceByName(bridge)
+	i, err := net.InterfaceByName("docker0")
 	if err != nil {
 		return netip.Prefix{}, false
 	}
