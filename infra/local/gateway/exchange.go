@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -95,9 +96,7 @@ func readAnswer(payload []byte) (response, error) {
 // send sends the response with the headers that every response has.
 func (x *exchange) send(w http.ResponseWriter, r response) {
 	header := w.Header()
-	for name, values := range r.header {
-		header[name] = values
-	}
+	maps.Copy(header, r.header)
 	header.Set("x-amzn-RequestId", x.id)
 	if r.body != "" {
 		if header.Get("Content-Type") == "" {
