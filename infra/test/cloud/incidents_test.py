@@ -98,13 +98,13 @@ MINUTES = collections.defaultdict(lambda: 5, {"LatencyAlarm": 15, "ThrottledAlar
 
 # The part of the query language of CloudWatch Logs that the template uses.
 FIELD, TEXT = r"(?<!\w)@?[a-z]\w*(?:\.\w+)*", r'"[^"]*"'
-TERM = rf"({FIELD}) (?:= ({TEXT})|in \[([\d, ]+)\])"
+TERM = rf"({FIELD}) (?:(?:=|like) ({TEXT})|in \[([\d, ]+)\])"
 CALL = rf"(?:count|latest)\((?:\*|{FIELD})\) as \w+"
 COMMANDS = {
     "fields": rf"{FIELD}(, {FIELD})*", "filter": rf"{TERM}( (and|or) {TERM})*", "limit": r"\d+",
     "sort": rf"{FIELD} (asc|desc)", "stats": rf"{CALL}(, {CALL})* by {FIELD}(, {FIELD})*",
 }
-WORDS = {"and", "asc", "as", "by", "count", "desc", "in", "latest", "or"}
+WORDS = {"and", "asc", "as", "by", "count", "desc", "in", "latest", "like", "or"}
 
 
 Metric = tuple[str, str, frozenset]
