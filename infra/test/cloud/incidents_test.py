@@ -222,6 +222,7 @@ class Incidents(unittest.TestCase):
                 self.assertRegex(rest, rf"^({COMMANDS[verb]})$", name)
                 unknown = {f for f in re.findall(FIELD, re.sub(TEXT, "", rest)) if f[0] != "@"} - FIELDS - set(re.findall(r" as (\w+)", query)) - WORDS
                 self.assertFalse(unknown, f"{name}: no line has these")
+            self.assertNotRegex(query, r'(credential|key) = "PUT ', f"{name}: admin lists the beginning")
             for field, text, numbers in re.findall(TERM, query):
                 values = set(json.loads(f"[{numbers}]" if numbers else f"[{text}]"))
                 self.assertTrue(text.startswith('"PUT ') or values <= {line.get(field) for line in lines}, f"{name}: no line has {field} with {values}")
