@@ -196,7 +196,7 @@ func TestEveryListingIsChecked(t *testing.T) {
 		}, "ListMultipartUploads", "Bucket", key + "<NextUploadIdMarker>1</NextUploadIdMarker>"},
 		"files": {func(c *s3.Client) error {
 			return ignore(files.NewManager(c, s.bucket.Name).List(t.Context(), s.workspace))
-		}, "GET", "Name", token},
+		}, "ListObjectsV2", "Name", token},
 	} {
 		for answer, pages := range map[string]int{
 			"<" + c.name + ">" + s.bucket.Name + "</" + c.name + "><IsTruncated>true</IsTruncated>" + c.again: 2,
