@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,14 +52,14 @@ func (c config) checkEnvoy(envoy any) error {
 		all.addIf(len(cluster) > 0 && len(with(cluster, "name", "envoy.transport_sockets.tls")) == 0, "the cluster %s has no TLS", name)
 		all.addIf(!slices.Contains(received, any(header)), "allowed_upstream_headers of /open lacks %s, the header of %s", header, name)
 		all.addIf(slices.Contains(crossing, header), "to_provider has %s: a client's own would reach %s", header, name)
+		all.addIf(p.Document != nil && len(with(with(clusters, "name", "documents"), "name", "envoy.transport_sockets.tls")) == 0, "the cluster documents has no TLS, for the documents of %s", name)
 		all.addIf(p.Document != nil && len(with(opens, "key", "x-signalbox-documents")) == 0, "headers_to_add of /open lacks x-signalbox-documents, for the documents of %s", name)
 	}
 	user := strings.ToLower(c.UserIDHeader)
 	all.addIf(user != "" && !slices.Contains(valuesOf(valuesOf(with(envoy, "name", "plan"), "allowed_headers"), "exact"), any(user)), "allowed_headers of /plan lacks %s, the user_id_header", user)
 	at := with(clusters, "name", "signalbox_authorizer")
-	for _, most := range numbers(at, "max_connections") {
-		all.addIf(c.MaxConnections < most+16, "max_connections must be at least %d: Envoy's to the authorizer, and 16", most+16)
-	}
+	most := cmp.Or(slices.Max(append(numbers(at, "max_connections"), 0)), 1024) // Envoy's own
+	all.addIf(c.MaxConnections < most+16, "max_connections must be at least %d: Envoy's to the authorizer, and 16", most+16)
 	addresses := valuesOf(valuesOf(at, "pipe"), "path")
 	for _, address := range valuesOf(at, "socket_address") {
 		addresses = append(addresses, net.JoinHostPort(fmt.Sprint(valuesOf(address, "address")...), fmt.Sprint(valuesOf(address, "port_value")...)))

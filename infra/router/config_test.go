@@ -109,6 +109,8 @@ func TestCheck(t *testing.T) {
 		{"max_connections: 1024", "max_connections: 527", "max_connections must be at least 528"},
 		{"user_id_header: x-signalbox-user", "user_id_header: x-user", "/plan lacks x-user, the user_id_header"},
 		{"    transport_socket: *tls\n", "", "the cluster azure has no TLS"},
+		{"    transport_socket:\n      name: envoy", "    transport_socket:\n      name: x", "the cluster documents has no TLS"},
+		{"thresholds: [{max_connections: 512, ", "thresholds: [{", "max_connections must be at least 1040"},
 		{"codec_type: HTTP1", "codec_type: AUTO", "codec_type: HTTP1"},
 		{"common_http_protocol_options:\n", "common_tls_context: {alpn_protocols: [h2, http/1.1]}\n          common_http_protocol_options:\n", "alpn_protocols"},
 		{"headers_to_add: [{key: x-signalbox-documents", "headers_to_add: [{key: x", "for the documents of azure"},
