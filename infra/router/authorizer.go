@@ -446,7 +446,7 @@ func (a *authorizer) requested(w http.ResponseWriter, r *http.Request) (content,
 		return content{}, &refusal{http.StatusRequestEntityTooLarge, "body_too_large", nil}
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded): // the router had the whole body
 		return content{}, &refusal{http.StatusServiceUnavailable, "slow_body", err}
-	case r.Header.Get("Content-Encoding") != "":
+	case !slices.Contains([]string{"", "identity"}, r.Header.Get("Content-Encoding")):
 		return content{}, &refusal{http.StatusBadRequest, "content_encoding", nil}
 	case err != nil:
 		return content{}, &refusal{http.StatusBadRequest, "malformed_body", nil}
