@@ -301,6 +301,7 @@ func repeats(t *testing.T, a *tenant) {
 		var g got
 		for range 3 { // as the SDKs of OpenAI and Anthropic do
 			if g = a.send("POST", chat, a.token, strings.NewReader(bodyFor(model, number, c.answers...))); g.header.Get("X-Should-Retry") == "false" {
+		{[]string{"400,huge"}, 500, []received{own}},
 				break
 			}
 		}

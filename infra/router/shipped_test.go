@@ -428,7 +428,7 @@ type received struct{ provider, key string }
 
 // forms are bodies of answers that have another one than their status.
 var forms = map[string]string{
-	"none": "", "zipped": string(zipped([]byte("sk-refused"))), "large": strings.Repeat("sk-refused", 20000), "long": strings.Repeat("A", 200000),
+	"none": "", "zipped": string(zipped([]byte("sk-refused"))), "large": strings.Repeat("sk-refused", 20000), "long": strings.Repeat("A", 200000), "huge": strings.Repeat("A", maxBody+1),
 	"credit":    `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`,
 	"encrypted": `{"error":{"type":"invalid_request_error","code":"invalid_encrypted_content"}}`,
 }
