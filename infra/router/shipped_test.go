@@ -397,6 +397,7 @@ const (
 	azureHost   = "acme.openai.azure.com"
 	privateHost = "private.openai.azure.com" // its address is this machine's own, and its certificate for other names
 	lossyHost   = "lossy.openai.azure.com"   // the name server loses the first question for it
+	newHost     = "new.openai.azure.com"     // the name server does not know it at the first question
 	azurePath   = "/openai/deployments/d/chat/completions?api-version=2024-10-21"
 )
 
@@ -407,6 +408,7 @@ var hosts = map[string]host{
 	azureHost:                  {"azure", azurePath, true},
 	privateHost:                {"azure", azurePath, true},
 	lossyHost:                  {"azure", azurePath, true},
+	newHost:                    {"azure", azurePath, true},
 	"api.anthropic.com":        {"anthropic", chat, false},
 	"api.fireworks.ai":         {"fireworks", "/inference/v1/chat/completions", false},
 	"us.api.fireworks.ai":      {"fireworks", "/inference/v1/chat/completions", true},
