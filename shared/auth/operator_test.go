@@ -156,9 +156,11 @@ func TestADeletionHasTheTimeOfItsLastAttempt(t *testing.T) {
 }
 
 // A deletion disables a key whose row names no account, also one that somebody puts right meanwhile.
+// It leaves a sound key that is not bound, although the workspace's list names it.
 func TestADeletionDisablesNobodysKey(t *testing.T) {
 	f := newFixture(t)
-	key := f.newBoundKey()
+	key, unbound := f.newBoundKey(), f.newUnboundKey()
+	f.rows.Put(t, kit.Key("workspace#"+string(f.workspace), "key#"+string(unbound.Hash))) // in the list by mistake
 	sound := f.rows.Get(t, f.keyRow(key))
 	f.rows.Set(t, f.keyRow(key), "account", kit.Text(""))
 	f.faults.Inject(faults.Rule{Operation: "UpdateItem", Call: 1, Fault: func(_ *http.Request, apply faults.Apply) (*http.Response, error) {
@@ -167,6 +169,7 @@ func TestADeletionDisablesNobodysKey(t *testing.T) {
 	}})
 	f.wantError(f.registry.DeleteWorkspace(t.Context(), f.account, f.workspace), nil)
 	f.wantReason(key, auth.Disabled)
+	f.wantReason(unbound, "")
 }
 
 func TestAKeyExpires(t *testing.T) {
