@@ -1,10 +1,11 @@
 """The AWS CLI without its start, which takes four times as long as a call: it is loaded once, and each call is a fork of it.
 
-It prints its port. A call is the number of parts that follow, a folder, and the arguments, each with a NUL behind it.
+It prints its port. A call is the line of a folder, in which `in` has the arguments, each with a NUL behind it.
 The CLI runs in that folder, and writes its output into `out` and `err` there. The answer is the exit code.
 """
 
 import os
+import pathlib
 import socketserver
 import sys
 import time
@@ -15,12 +16,9 @@ from awscli.clidriver import create_clidriver
 
 
 class Call(socketserver.StreamRequestHandler):
-    def part(self) -> str:
-        return b"".join(iter(lambda: self.rfile.read(1), b"\0")).decode()
-
     def handle(self) -> None:
-        folder, *arguments = [self.part() for _ in range(int(self.part()))]
-        os.chdir(folder)
+        os.chdir(self.rfile.readline().decode().strip())
+        *arguments, _ = pathlib.Path("in").read_text().split("\0")
         for name, number in (("out", 1), ("err", 2)):
             os.dup2(os.open(name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), number)
         code = 255

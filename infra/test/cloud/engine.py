@@ -128,9 +128,6 @@ class EngineDeployment(Deployment):
         self.architectures = ["arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"] * 2
         self.template = stripped(source())
 
-    def folder(self, architecture: str) -> pathlib.Path:
-        return super().folder(architecture + "-engine")
-
     def subject(self) -> Subject:
         subject = super().subject()
         api, stage = subject.physical["Api"], subject.parameters["StageName"]

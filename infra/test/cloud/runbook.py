@@ -40,8 +40,9 @@ restore-table-from-backup) /bin/sleep 1.1 ;; # the engine's RestoreDateTime is t
 restore-table-to-point-in-time) [[ "$*" = *"--restore-date-time $MOMENT "* ]] || { echo "another moment: $*" >&2; exit 1; } ;; # the engine ignores it
 esac
 set -- "${@/%SYSTEM/USER}" # the engine makes no backup of a deleted table
+printf '%s\\0' "$@" >"$SCRATCH/in"
 exec 3<>"/dev/tcp/127.0.0.1/$AWS_CLI"
-printf '%s\\0' $(($# + 1)) "$SCRATCH" "$@" >&3
+echo "$SCRATCH" >&3
 read -r code <&3
 if [ $code != 0 ] && ! grep -qE '^(usage|Error parsing)' "$SCRATCH/err" && lacks=$(grep -- "^$1 $2 " "$SCRATCH/lacks"); then echo "${lacks#"$1 $2 "}"; exit 0; fi
 cat "$SCRATCH/err" >&2
