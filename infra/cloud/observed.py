@@ -12,13 +12,8 @@ from account import ROOT, WORK, Subject
 from behaviour import expect, works
 from checks import OWN, Differs, Failed, check, until
 from declared import declared
-from stack import source
+from stack import OPERATIONS
 
-# The logical ids of the functions, without "Function", with their operations.
-OPERATIONS = {
-    name.removesuffix("Function"): name[0].lower() + name[1:].removesuffix("Function")
-    for name, resource in source()["Resources"].items() if resource["Type"] == "AWS::Serverless::Function"
-}
 API_KEY = re.compile(r"sbx_[A-Za-z0-9_-]{20,}")
 
 
@@ -83,13 +78,13 @@ def percentile(values: list[float], share: float) -> float:
 @check("p99 of a request at most 2 s, of a cold start at most 1 s", "the threshold of the Latency alarm", late=True)
 def latency(s: Subject) -> str:
     seen, slow = [], False
-    for name, operation in OPERATIONS.items():
+    for name in OPERATIONS:
         events = [json.loads(line) for line in lines(s, name + "LogGroup") if line.startswith("{")]
         requests = [e["duration_ms"] for e in events if e.get("message") == "request"]
         starts = [t for e in events if (t := e.get("record", {}).get("metrics", {}).get("initDurationMs"))]
         if not requests:
             raise Failed(f"{name} has logged no request")
-        seen.append(f"{operation} p50 {percentile(requests, 0.5):.1f} ms, p99 {percentile(requests, 0.99):.1f} ms ({len(requests)})")
+        seen.append(f"{name} p50 {percentile(requests, 0.5):.1f} ms, p99 {percentile(requests, 0.99):.1f} ms ({len(requests)})")
         if starts:  # SystemLogLevel=WARN does not log them
             seen.append(f"starts p99 {percentile(starts, 0.99):.0f} ms ({len(starts)})")
         slow = slow or percentile(requests, 0.99) > 2000 or bool(starts) and percentile(starts, 0.99) > 1000

@@ -67,6 +67,10 @@ def source() -> dict:
     return copy.deepcopy(_parsed())
 
 
+# The logical ids of the functions, without "Function".
+OPERATIONS = [name.removesuffix("Function") for name, resource in source()["Resources"].items() if resource["Type"] == "AWS::Serverless::Function"]
+
+
 def translate(template: dict | None = None, **parameters: str) -> dict:
     """The template that CloudFormation works on, given these parameters."""
     template = copy.deepcopy(template or source())
@@ -125,11 +129,7 @@ class Stack:
         }
 
     def of_type(self, kind: str) -> dict:
-        return {
-            name: resource
-            for name, resource in self.resources.items()
-            if resource["Type"] == kind
-        }
+        return {name: resource for name, resource in self.resources.items() if resource["Type"] == kind}
 
     def properties(self, name: str) -> dict:
         return self.resolve(self.resources[name]["Properties"])

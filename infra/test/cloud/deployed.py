@@ -9,7 +9,7 @@ import json
 import re
 import sys
 
-from stack import ACCOUNT, ARNS, REGION, SOURCE, STACK, Stack
+from stack import ACCOUNT, ARNS, OPERATIONS, REGION, SOURCE, STACK, Stack
 
 # The gaps of the policies in infra/cloud, filled for this stack.
 GAPS = {"ACCOUNT": ACCOUNT, "REGION": REGION, "STACK": STACK, "DOMAIN": "signalbox.example.com", "ZONE": "Z1", "REST_ID": f"{STACK}-Api", "BOUNDARY": f"boundary-{STACK}",
@@ -19,12 +19,6 @@ GAPS = {"ACCOUNT": ACCOUNT, "REGION": REGION, "STACK": STACK, "DOMAIN": "signalb
 def filled(name: str) -> dict:
     """A policy of infra/cloud, by its name."""
     return json.loads(re.sub("|".join(GAPS), lambda gap: GAPS[gap[0]], (SOURCE.parent / f"infra/cloud/{name}-policy.json").read_text()))
-
-
-def attached(stack: Stack, function: str) -> dict:
-    """A function's role and the policies attached to it. template_test.py forbids any others."""
-    role = function.removesuffix("Function") + "Role"
-    return {"role": stack.named(role + ".Arn"), "policies": [p["PolicyDocument"] for p in stack.role(role)["Policies"]]}
 
 
 if __name__ == "__main__":
@@ -38,8 +32,8 @@ if __name__ == "__main__":
         "region": REGION,
         "parameters": given,
         "arns": {name: stack.named(name + ".Arn") for name, r in stack.resources.items() if r["Type"] in ARNS},
-        # The router is judged like a function, by the name of its recorded calls.
-        "functions": {name: attached(stack, name) for name in stack.of_type("AWS::Lambda::Function")} | {
+        # Each function's role and the policies attached to it; template_test.py forbids any others. The router is judged like a function.
+        "functions": {f"{o}Function": {"role": stack.named(f"{o}Role.Arn"), "policies": [p["PolicyDocument"] for p in stack.role(f"{o}Role")["Policies"]]} for o in OPERATIONS} | {
             "Router": {"role": given["RouterRoleArn"], "policies": [stack.properties("RouterPolicy")["PolicyDocument"]]},
         },
         "policies": {name: stack.properties(name)["KeyPolicy"] for name in stack.of_type("AWS::KMS::Key")} | {

@@ -15,7 +15,7 @@ import unittest
 
 from account import ROOT
 from runbook import PAGES
-from stack import SOURCE, Stack
+from stack import OPERATIONS, SOURCE, Stack
 from template_test import ALL
 
 
@@ -24,9 +24,6 @@ FUNCTIONS = json.loads((SOURCE.parent / "infra/test/contract/log-lines.json").re
 
 def platform(status: str) -> dict:
     return {"time": "2026-11-22T01:30:21Z", "type": "platform.report", "record": {"status": status, "metrics": {"durationMs": 15.1}}}
-
-
-OPERATIONS = [name.removesuffix("Function") for name in Stack().of_type("AWS::Lambda::Function")]
 
 
 def lines_of(operation: str) -> dict:

@@ -13,7 +13,7 @@ import networkx
 from cfnlint.template import Template as Graph
 from samtranslator.model.preferences.deployment_preference_collection import CODEDEPLOY_PREDEFINED_CONFIGURATIONS_LIST
 
-from stack import ACCOUNT, KEPT, NOTHING, REGION, SOURCE, STACK, Stack, environments, source
+from stack import ACCOUNT, KEPT, NOTHING, OPERATIONS, REGION, SOURCE, STACK, Stack, environments, source
 
 # Every condition of the template holds.
 ALL = {
@@ -27,7 +27,7 @@ ORDER = [
     ("GatewayLogging", "Api", "an account without an API refuses the role"),
     ("ApiStage", "GatewayLogging", "without the role the gateway refuses to log"),
     ("ApiStage", "ExecutionLogGroup", "the gateway would make the group, unencrypted and kept for ever"),
-    *((f"{o}Function", f"{o}Policy", "the first requests would be denied") for o in ("GetSyncJob", "CreateByokKey", "DeleteFile")),
+    *((f"{o}Function", f"{o}Policy", "the first requests would be denied") for o in OPERATIONS),
 ]
 
 STATEFUL = {"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
@@ -126,7 +126,7 @@ LOGGABLE = {
 }
 
 # Audit lines, access log and key changes: a shorter retention erases them, too.
-EVIDENCE = {f"{log}LogGroup" for log in ("Access", "CreateByokKey", "DeleteFile", "GetSyncJob", "KeyChanges")}
+EVIDENCE = {f"{log}LogGroup" for log in ("Access", "KeyChanges", *OPERATIONS)}
 STATEMENTS = json.loads((SOURCE.parent / "infra/cloud/stack-policy.json").read_text())["Statement"]
 
 
@@ -286,7 +286,7 @@ class Template(unittest.TestCase):
                 **({} if service == "apigateway" else {"Path": f"/{STACK}/", "PermissionsBoundary": boundary}),
             }, name)
         functions = set(stack.of_type("AWS::IAM::Role")) - set(ROLES)
-        self.assertEqual(functions, {f"{o}Role" for o in ("GetSyncJob", "CreateByokKey", "DeleteFile")})
+        self.assertEqual(functions, {f"{o}Role" for o in OPERATIONS})
         self.assertEqual({name: stack.properties(name)["Roles"] for name in stack.of_type("AWS::IAM::Policy")},
                          {f"{role.removesuffix('Role')}Policy": [stack.named(role)] for role in functions})
         self.assertEqual({name: set(stack.properties(name)) for name in stack.of_type("AWS::IAM::ManagedPolicy")}, {"RouterPolicy": {"Description", "PolicyDocument"}})
