@@ -124,8 +124,6 @@ async function judge({ name, policies, calls, verdicts }) {
   const holds = (call, changed) => verdicts(call, changed).every(([, verdict]) => verdict === call.right)
   const sound = calls.filter((call) => holds(call, policies))
   const tried = policies.flatMap((policy, i) => [...mutants(policy)].map((mutant) => ({ ...mutant, policies: policies.with(i, mutant.policy) })))
-  // What an Allow loses, a call that must be allowed notices; what a Deny loses, one that must be denied.
-  const concerned = ({ change, statement }) => (call) => !/^(statement|action|resource) /.test(change) || call.right === (statement.Effect === 'Allow')
-  const survivors = tried.filter((mutant) => sound.filter(concerned(mutant)).every((call) => holds(call, mutant.policies)))
+  const survivors = tried.filter((mutant) => sound.every((call) => holds(call, mutant.policies)))
   return { name, calls, problems, tried: tried.length, survivors: survivors.map((m) => `${name} ${m.statement.Sid}: ${m.change}`) }
 }
