@@ -104,9 +104,6 @@ COMMANDS = {
 WORDS = {"and", "asc", "as", "by", "count", "desc", "in", "latest", "like", "or"}
 
 
-Metric = tuple[str, str, frozenset]
-
-
 class Incidents(unittest.TestCase):
     def setUp(self):
         self.stack = Stack(**ALL)
@@ -121,7 +118,7 @@ class Incidents(unittest.TestCase):
         form = self.stack.properties("ApiStage")["AccessLogSetting"]["Format"]
         return json.loads(re.sub(r"\$context\.([\w.]+)", lambda found: request.get(found[1], "-"), form))
 
-    def published(self, metric: str, of: str) -> list[Metric]:
+    def published(self, metric: str, of: str) -> list[tuple[str, str, frozenset]]:
         """AWS publishes a metric under several sets of dimensions."""
         if of == "Api":
             stage = {"ApiName": self.stack.properties("Api")["Body"]["info"]["title"], "Stage": self.stack.properties("ApiStage")["StageName"]}

@@ -137,7 +137,3 @@ class Removal(unittest.TestCase):
         with mock.patch("life.until"):
             life.Cleaner(account, "dry").clean()
         self.assertEqual(order, ["enable_key", "delete_table", "schedule_key_deletion"])
-
-
-if __name__ == "__main__":
-    unittest.main()
