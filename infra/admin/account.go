@@ -116,8 +116,8 @@ func (accountList) Run(ctx context.Context, s *session) error {
 func viewAccounts(survey *auth.Survey) (rows []accountView) {
 	differ := map[ids.Account]bool{} // accounts with a key whose mark is another
 	for _, key := range survey.Keys {
-		passedOver := key.Disabled && survey.HalfDeleted(key.Hash) // its list lacks it, and so no command marks it
-		if key.Suspended != survey.Accounts[key.Account].Suspended && !passedOver {
+		unlisted := key.Disabled && survey.HalfDeleted(key.Hash) // no command marks it
+		if key.Suspended != survey.Accounts[key.Account].Suspended && !unlisted {
 			differ[key.Account] = true
 		}
 	}

@@ -186,14 +186,13 @@ func (c credentialDelete) Run(ctx context.Context, s *session) error {
 	return c.say(s, err, found, "deleted")
 }
 
-// Run gives the new credential the first of the two places and disables the old one.
 func (c credentialSupersede) Run(ctx context.Context, s *session) error {
 	moved, successor := false, byok.Credential{}
 	old, err := oneCredential{c.search, c.Old}.findForChange(ctx, s)
 	if err == nil {
 		successor, err = oneCredential{search{old.Account, old.Workspace}, c.New}.findForChange(ctx, s)
 	}
-	if err == nil && successor.CreatedAt.Before(old.CreatedAt) && successor.CreatedAt.Unix() > 0 { // a damaged one has no time
+	if err == nil && successor.CreatedAt.Before(old.CreatedAt) && successor.CreatedAt.Unix() > 0 {
 		effect := fmt.Sprintf("disables %s, which is newer than %s", named("credential", old.Name, string(old.ID)), named("credential", successor.Name, string(successor.ID)))
 		if err := (confirmation{c.Yes}).confirm(ctx, s, effect, old.Name, string(old.ID)); err != nil {
 			return err

@@ -24,8 +24,6 @@ type oldKey struct {
 	deleted bool
 }
 
-// Run adds a key to every allow-list of its account that has the old one. The lists have the
-// old key, too, until it is deleted.
 func (c keyReplace) Run(ctx context.Context, s *session) error {
 	key, err := oneKey{c.keySearch, c.New}.find(ctx, s)
 	if err != nil {

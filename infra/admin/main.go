@@ -160,7 +160,7 @@ func (a *app) work(ctx context.Context, t *target.Target, given *commandLine, co
 	isChange := !command.Selected().Tag.Has("reads")
 	var audits io.Writer
 	if given.AuditFile != "" && isChange {
-		// Without O_NONBLOCK, opening a pipe that nobody reads would wait, and no signal would end it.
+		// Without O_NONBLOCK, opening a pipe without a reader would wait, and no signal would end it.
 		file, err := os.OpenFile(given.AuditFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 		if err != nil {
 			return acts.UsageError(fmt.Sprintf("--audit-file: %v; nothing was done", errors.Unwrap(err))) // without the path, which may be a secret

@@ -25,7 +25,7 @@ type credentialPlan struct {
 	Providers  []arguments.Provider `name:"provider" required:"" placeholder:"SLUG" help:"The providers that the router may choose, in its order: repeat the flag, or separate them with commas."`
 }
 
-// planRow is a step of a plan, or a credential or a shared endpoint that is in none, and the reason.
+// planRow is a step of a plan, or a credential or shared endpoint that is in none, and the reason.
 type planRow struct {
 	Step     *int            `json:"step" list:"step"`
 	Provider output.Optional `json:"provider" list:"provider"`

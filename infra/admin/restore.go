@@ -56,8 +56,6 @@ func (c restoreCheck) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// Run repairs. Every repair is a conditional write and can be made again. If a run was
-// interrupted or killed, the operator repeats it.
 func (c restoreRepair) Run(ctx context.Context, s *session) error {
 	table := s.target.Outputs.AccessTableName
 	s.Note("The access table %s; credentials in %s; before: %s.", table, s.target.Outputs.CredentialsTableName, cmp.Or(c.Before, "no table, so every key is disabled"))

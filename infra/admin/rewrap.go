@@ -29,8 +29,6 @@ type surveyView struct {
 	Status      string `json:"status" list:"status,16"`
 }
 
-// Run moves all credentials, or counts them. If it was interrupted or killed, it may be
-// run again. Two may run at once.
 func (c credentialRewrap) Run(ctx context.Context, s *session) error {
 	sources, err := c.sources(s.target.Outputs)
 	if err != nil {

@@ -38,8 +38,7 @@ type app struct {
 	// terminal means that standard error is a terminal. interactive means that standard
 	// input is one as well.
 	terminal, interactive bool
-	// width is the number of columns of the terminal on standard output, or 0 without one.
-	width int
+	width                 int // see output.Writer
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -135,7 +134,7 @@ func (s *session) Record(ctx context.Context, action, outcome string, err error,
 	if s.terminal && !s.out.JSON {
 		_, _ = fmt.Fprintln(s.stderr, inWords(action, outcome, slices.Concat(s.who, attrs)))
 	} else {
-		_ = slog.NewJSONHandler(s.stderr, nil).Handle(ctx, line) // there is nowhere else to report it
+		_ = slog.NewJSONHandler(s.stderr, nil).Handle(ctx, line)
 	}
 	return lost
 }

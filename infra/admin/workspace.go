@@ -91,7 +91,7 @@ func (c workspaceShow) Run(ctx context.Context, s *session) error {
 }
 
 func (c workspaceDefault) Run(ctx context.Context, s *session) error {
-	_, err := s.Registry.FindWorkspace(ctx, c.Account, c.ID) // the write's condition does not see every damage
+	_, err := s.Registry.FindWorkspace(ctx, c.Account, c.ID) // the write does not see every damage
 	if err == nil {
 		err = s.Registry.SetDefaultWorkspace(ctx, c.Account, c.ID)
 	}

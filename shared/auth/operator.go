@@ -21,14 +21,12 @@ import (
 
 // The Registry's refusals, besides ErrNoWorkspace. After a refusal nothing was written.
 var (
-	// ErrNoAccount means that there is no such account.
 	ErrNoAccount = errors.New("no such account")
 	// ErrNoKey means that the account has no such key.
 	ErrNoKey = errors.New("no such API key")
 	// ErrWorkspaceDeleted means that the workspace belongs to the account but is
 	// deleted.
 	ErrWorkspaceDeleted = errors.New("the workspace is deleted")
-	// ErrSuspended means that the account is suspended.
 	ErrSuspended = errors.New("the account is suspended")
 	// ErrInvalid is wrapped by errors that describe an invalid request.
 	ErrInvalid = errors.New("invalid")

@@ -52,7 +52,7 @@ func (r *Registry) CreateKey(ctx context.Context, n NewKey) (secret.Bytes, Key, 
 	if err := n.check(); err != nil {
 		return secret.Bytes{}, Key{}, err
 	}
-	if _, err := r.account(ctx, n.Account); err != nil { // the write's condition does not see every damage
+	if _, err := r.account(ctx, n.Account); err != nil { // the write does not see every damage
 		return secret.Bytes{}, Key{}, err
 	}
 	token := NewToken()

@@ -118,8 +118,8 @@ func whyNotLive(row map[string]types.AttributeValue, account ids.Account) error 
 // DeleteWorkspace marks the workspace as deleted and, in the same transaction, removes it as
 // its account's default. After that no key can be bound to it, and no bound key enabled. Then
 // it disables the keys in the workspace's list, until it finds no enabled one. It leaves a key
-// whose row names another account. A key that it cannot disable stops no other. After an error, deleting it again finishes the rest. It
-// returns ErrNoAccount or ErrNoWorkspace.
+// whose row names another account. A key that it cannot disable stops no other. After an error,
+// deleting it again finishes the rest. It returns ErrNoAccount or ErrNoWorkspace.
 func (r *Registry) DeleteWorkspace(ctx context.Context, account ids.Account, workspace ids.Workspace) error {
 	if err := r.markDeleted(ctx, account, workspace); err != nil {
 		return err
@@ -151,7 +151,10 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 		if owner.Default == workspace {
 			withoutDefault = r.clearDefault(account, workspace)
 		}
-		writes := []write{r.mark(account, workspace), withoutDefault.refusing(errOtherDefault)}
+		v := liveFor(account)
+		v[":now"] = calls.Number(r.now().Unix())
+		mark := r.change(workspaceAt(workspace), "SET deleted_at = :now", isLive, v).refusingUnlessLive(account)
+		writes := []write{mark, withoutDefault.refusing(errOtherDefault)}
 		bounded, cancel := context.WithTimeout(ctx, DeletionDelay)
 		_, err = r.db.TransactWriteItems(bounded, inputOf(writes))
 		cancel()
@@ -167,12 +170,6 @@ func (r *Registry) markDeleted(ctx context.Context, account ids.Account, workspa
 
 // errOtherDefault means that the account's default workspace was changed since it was read.
 var errOtherDefault = errors.New("the default workspace was changed in between")
-
-func (r *Registry) mark(account ids.Account, workspace ids.Workspace) write {
-	v := liveFor(account)
-	v[":now"] = calls.Number(r.now().Unix())
-	return r.change(workspaceAt(workspace), "SET deleted_at = :now", isLive, v).refusingUnlessLive(account)
-}
 
 // clearDefault removes the account's default workspace, if it is this one.
 func (r *Registry) clearDefault(account ids.Account, workspace ids.Workspace) write {

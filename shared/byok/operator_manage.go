@@ -17,7 +17,6 @@ import (
 )
 
 var (
-	// ErrNotFound means that the workspace has no such credential.
 	ErrNotFound = errors.New("no such credential")
 	// ErrListLength means that an allow-list of API keys would be empty or too long. An empty
 	// list would allow no key, and no list would allow every key.

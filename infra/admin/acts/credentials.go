@@ -12,8 +12,8 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// EveryAccount is the place of a search that names no account.
-const EveryAccount = "all accounts"
+// everyAccount is the place of a search that names no account.
+const everyAccount = "all accounts"
 
 // Looked is the result of a search for credentials.
 type Looked struct {
@@ -27,7 +27,7 @@ type Looked struct {
 func (l Looked) Absent() error {
 	if l.Damaged > 0 {
 		advice := "to disable or delete a damaged credential, give --workspace and the whole id"
-		if l.Where != EveryAccount {
+		if l.Where != everyAccount {
 			advice += "; to find another, search all accounts"
 		}
 		return fmt.Errorf("no other credential in %s matches: %w; %s", l.Where, calls.ErrDamaged, advice)
@@ -55,7 +55,7 @@ func (s *Stack) Look(ctx context.Context, account ids.Account, workspace ids.Wor
 		if all.Damaged > 0 {
 			s.Warn(Count(all.Damaged, "damaged row") + " of the credentials table: `admin restore check` names each")
 		}
-		return Looked{Where: EveryAccount, Credentials: all.Credentials, Damaged: all.Damaged}, err
+		return Looked{Where: everyAccount, Credentials: all.Credentials, Damaged: all.Damaged}, err
 	}
 	for _, w := range workspaces {
 		stored, err := s.Credentials.List(ctx, w)

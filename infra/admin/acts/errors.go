@@ -47,7 +47,7 @@ func Is[E error](err error) bool {
 	return ok
 }
 
-// The meanings of an error for the operator. A command ends with them as its exit codes, for scripts.
+// The meanings of an error for the operator. They are the exit codes of a command, for scripts.
 const (
 	Done      = 0
 	Uncertain = 1 // it may have been done, or a part of it: check before you repeat it

@@ -39,7 +39,7 @@ type RewrapResult struct {
 	AlreadyThere int             `json:"already_there" title:"already there"`
 	Changed      int             `json:"gone_meanwhile" title:"gone meanwhile"`
 	Failed       []RewrapFailure `json:"failed"`
-	Failures     int             `json:"-" title:"failed"` // the number of Failed, for the audit line
+	Failures     int             `json:"-" title:"failed"` // the number of Failed
 	Seconds      float64         `json:"seconds" title:"seconds"`
 }
 

@@ -49,8 +49,7 @@ type Target struct {
 	Outputs Outputs
 	// Identity is the caller's ARN, if AWS reported it.
 	Identity string
-	// Status is the status of the stack.
-	Status string
+	Status   string // of the stack
 }
 
 // Outputs are the outputs of a stack, by the names of the template.
