@@ -392,6 +392,8 @@ class Template(unittest.TestCase):
         promised = re.search(r"(?s)at most (\d+) credentials.* may delete (\d+) files a minute and (\d+) at once", (SOURCE.parent / "infra/openapi.yaml").read_text())
         names = ("CredentialsPerWorkspace", "DeleteRatePerMinute", "DeleteBurst", "FilesVersionsDays")
         self.assertEqual([source()["Parameters"][name]["Default"] for name in names], [*map(int, promised.groups()), 1])
+        counted = re.findall(r"throttle 10,000 of ([\d,]+), ", (SOURCE.parent / "infra/operations/cost.md").read_text())
+        self.assertEqual(counted, [f"{source()['Parameters'][f'{which}PerSecond']['Default']:,}" for which in ("Reads", "Creates", "Creates", "Deletes")])
 
     def test_what_conditions_leave_out(self):
         conditions = {name: r["Condition"] for name, r in Stack().resources.items() if "Condition" in r}
