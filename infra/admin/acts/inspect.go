@@ -132,7 +132,7 @@ func (i *inspection) inspectKeys() {
 		switch {
 		case why == "" || key.Disabled:
 		case unlisted:
-			i.leave("key", string(hash), key.Account, "enabled, but "+why, "admin key disable "+string(hash))
+			i.leave("key", string(hash), key.Account, "enabled, but "+why, "check again: a key that was just made may be named. Then admin key disable "+string(hash))
 		default:
 			i.plan("key", string(hash), key.Account, "enabled, but "+why, "key.disable",
 				func(ctx context.Context, r *auth.Registry) error { return r.DisableKey(ctx, key.Account, hash) })
