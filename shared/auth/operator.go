@@ -27,7 +27,7 @@ var (
 	// ErrWorkspaceDeleted means that the workspace belongs to the account but is
 	// deleted.
 	ErrWorkspaceDeleted = errors.New("the workspace is deleted")
-	ErrSuspended = errors.New("the account is suspended")
+	ErrSuspended        = errors.New("the account is suspended")
 	// ErrInvalid is wrapped by errors that describe an invalid request.
 	ErrInvalid = errors.New("invalid")
 )
