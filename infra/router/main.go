@@ -74,7 +74,7 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	debug.SetGCPercent(400)                                       // a tenth of the CPU for a few MB; GOMEMLIMIT bounds the memory
+	debug.SetGCPercent(400)                                       // a tenth of the CPU; 100 bodies of 4 MiB take 154 MB, and at 100 it was 70
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // a core dump would hold keys; less is always allowed
 	if *shown {
 		fmt.Println("router", version)
