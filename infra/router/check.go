@@ -57,6 +57,10 @@ func (c config) checkEnvoy(envoy any) error {
 	}
 	user := strings.ToLower(c.UserIDHeader)
 	all.addIf(user != "" && !slices.Contains(valuesOf(valuesOf(with(envoy, "name", "plan"), "allowed_headers"), "exact"), any(user)), "allowed_headers of /plan lacks %s, the user_id_header", user)
+	early := valuesOf(envoy, "early_header_mutation_extensions")
+	isStart := func(v any) bool { return strings.HasPrefix(user, fmt.Sprint(v)) }
+	isRemoved := slices.ContainsFunc(slices.Concat(valuesOf(early, "remove"), valuesOf(early, "exact"), valuesOf(early, "prefix")), isStart)
+	all.addIf(user != "" && !isRemoved, "early_header_mutation does not remove a client's own %s, the user_id_header", user)
 	at := with(clusters, "name", "signalbox_authorizer")
 	most := cmp.Or(slices.Max(append(numbers(at, "max_connections"), 0)), 1024) // Envoy's own
 	all.addIf(c.MaxConnections < most+16, "max_connections must be at least %d: Envoy's to the authorizer, and 16", most+16)

@@ -108,6 +108,7 @@ func TestCheck(t *testing.T) {
 		{"  amazon-bedrock:", "  bedrock:", "router.yaml: "},
 		{"max_connections: 1024", "max_connections: 527", "max_connections must be at least 528"},
 		{"user_id_header: x-signalbox-user", "user_id_header: x-user", "/plan lacks x-user, the user_id_header"},
+		{"{prefix: x-signalbox-, ignore_case: true}", "{prefix: x-other-, ignore_case: true}", "does not remove a client's own x-signalbox-user"},
 		{"    transport_socket: *tls\n", "", "the cluster azure has no TLS"},
 		{"    transport_socket:\n      name: envoy", "    transport_socket:\n      name: x", "the cluster documents has no TLS"},
 		{"thresholds: [{max_connections: 512, ", "thresholds: [{", "max_connections must be at least 1040"},
