@@ -93,6 +93,8 @@ func TestRoom(t *testing.T) {
 		remove(made[60])
 		create()
 		isFull(post(least+"}").With("Idempotency-Key", "one"))
+		kit.Must(env.TB(), env.Registry.ForgetMade(env.TB().Context(), env.Tenant.Workspace)) // as after a restore
+		isFull(post(least + "}"))
 
 		large := func(bound int) functest.Event {
 			e := createRequest(map[string]any{"provider": "z-ai", "key": strings.Repeat("k", 32768), "workspace_id": env.Tenant.NewWorkspace(env.TB())})
