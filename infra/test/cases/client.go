@@ -57,6 +57,7 @@ type client struct {
 	attempts int
 	deepest  int // round of the calls that were answered
 	met      []failure
+	metAt    time.Time     // when the first attempt met the fault
 	begun    atomic.Bool   // the concurrent operation
 	ran      chan struct{} // closed when it has run
 	late     []func()      // attempts that are applied when their client has given up
@@ -290,9 +291,10 @@ func (c *client) faultOf(a attempt) *Fault {
 	switch {
 	case f == nil || a.call.Kind != c.at.Kind || a.call.Number < c.at.Number:
 		return nil
-	case len(c.met) == 0:
+	case c.metAt.IsZero():
+		c.metAt = c.env.Now()
 		return f
-	case f.lastsTwoSeconds && c.env.Now().Sub(c.met[0].at) < 2*time.Second:
+	case f.lastsTwoSeconds && c.env.Now().Sub(c.metAt) < 2*time.Second:
 		return f
 	case c.always:
 		if len(c.met) > manyAttempts {
