@@ -42,6 +42,13 @@ type attempt struct {
 	call *Call
 }
 
+// again returns a copy of the request r, with the body of the attempt.
+func (a *attempt) again(ctx context.Context, r *http.Request) *http.Request {
+	r = r.Clone(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(a.Body))
+	return r
+}
+
 // client is the HTTP client of one operation. It counts and inspects the calls, and lets a
 // disturbance happen to them.
 type client struct {
@@ -102,42 +109,26 @@ func (d *disturbance) none() bool {
 	return d.fault == nil && d.concurrent == nil && d.afterCall == nil && d.delay == nil && !d.connectionsLost && d.maxAttempts == 0
 }
 
-// lifetime is the context of an operation. Its time-out, a fault or an interruption ends it.
+// lifetime is the context of an operation. Its time-out, a fault or an interruption ends it: what
+// comes first is its error.
 type lifetime struct {
 	context.Context
 
-	mu   sync.Mutex
-	done chan struct{}
-	err  error
+	end context.CancelCauseFunc
 }
 
 func newLifetime(limit time.Duration) *lifetime {
-	l := &lifetime{done: make(chan struct{})}
 	base, cancel := context.WithTimeout(context.Background(), limit)
-	l.Context = base
-	context.AfterFunc(base, func() { l.end(context.DeadlineExceeded) })
-	context.AfterFunc(l, cancel)
-	return l
+	ctx, end := context.WithCancelCause(base)
+	context.AfterFunc(ctx, cancel)
+	return &lifetime{ctx, end}
 }
-
-// Done implements context.Context.
-func (l *lifetime) Done() <-chan struct{} { return l.done }
 
 // Err implements context.Context.
-func (l *lifetime) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
+func (l *lifetime) Err() error { return context.Cause(l.Context) }
 
-func (l *lifetime) end(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		l.err = err
-		close(l.done)
-	}
-}
+// Value implements context.Context. It hides the inner context, whose error is another one.
+func (*lifetime) Value(any) any { return nil }
 
 // limitOnEngines is the time of an operation on engines: a busy machine must not end it.
 const limitOnEngines = 2 * time.Minute
@@ -191,11 +182,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	if !c.beforeSending(r.Context(), a) {
 		return nil, r.Context().Err()
 	}
-	apply := func() (*http.Response, error) {
-		again := r.Clone(r.Context())
-		again.Body = io.NopCloser(bytes.NewReader(a.Body))
-		return c.env.send(again)
-	}
+	apply := func() (*http.Response, error) { return c.env.send(a.again(r.Context(), r)) }
 	if fault != nil {
 		return c.fail(r, a, fault, apply)
 	}
@@ -386,17 +373,13 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 	if f.appliedLate {
 		c.mu.Lock()
 		c.late = append(c.late, func() {
-			again := r.Clone(context.Background())
-			again.Body = io.NopCloser(bytes.NewReader(a.Body))
-			if response, err := c.env.send(again); err == nil {
+			if response, err := c.env.send(a.again(context.Background(), r)); err == nil {
 				_ = response.Body.Close()
 			}
 		})
 		c.mu.Unlock()
 	}
-	request := r.Clone(r.Context())
-	request.Body = io.NopCloser(bytes.NewReader(a.Body))
-	response, err := f.do(request, apply)
+	response, err := f.do(a.again(r.Context(), r), apply)
 	if c.concurrent != nil {
 		c.runConcurrent()
 	}
