@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -65,20 +66,21 @@ func (f *fixture) take(l *limits.Limiter, rate limits.Rate) (limits.Decision, in
 	return d, f.calls
 }
 
+// rows reads and writes the table beside the calls that the fixture counts.
+func (f *fixture) rows() kit.Rows { return kit.Rows{DB: client(f.world), Table: "control"} }
+
 // item returns the item of caller "a" in limiter "test", or 0 if there is none.
 func (f *fixture) item() (tat, exp int64) {
-	item := f.world.Item("control", "limit#test#a", "")
-	tat, _ = awsmodel.Integer(item["tat"])
-	exp, _ = awsmodel.Integer(item["exp"])
-	return tat, exp
+	var item struct{ TAT, Exp int64 }
+	kit.Must(f, attributevalue.UnmarshalMap(f.rows().Get(f, kit.Key("limit#test#a")), &item))
+	return item.TAT, item.Exp
 }
 
 // expire removes that item, as DynamoDB does.
 func (f *fixture) expire() {
 	f.Helper()
-	f.calls, f.between = 0, nil
-	_, err := f.db.DeleteItem(f.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("control"), Key: kit.Key("limit#test#a")})
-	kit.Must(f, err)
+	f.between = nil
+	f.rows().Delete(f, kit.Key("limit#test#a"))
 }
 
 func mustRate(t *testing.T, perMinute, burst int64) limits.Rate {

@@ -374,9 +374,3 @@ func Cancelled(reasons ...map[string]any) *Error {
 	e.Members = object{"CancellationReasons": reasons}
 	return e
 }
-
-// Item returns the item of a primary key, nil if there is none. sk is "" if the table
-// has no sort key.
-func (w *World) Item(tableName, pk, sk string) Item {
-	return maps.Clone(w.tables[tableName][primaryKey{pk, sk}])
-}

@@ -342,7 +342,7 @@ func (a action) value(old Item) (any, error) {
 	}
 	total := int64(0)
 	for _, v := range values {
-		n, ok := Integer(v)
+		n, ok := integer(v)
 		if !ok {
 			return nil, invalid("An operand in the update expression has an incorrect data type")
 		}

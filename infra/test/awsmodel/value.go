@@ -40,8 +40,8 @@ func textOf(v any) string {
 	return text
 }
 
-// Integer returns a number. ok is false for any other value.
-func Integer(v any) (n int64, ok bool) {
+// integer returns a number. ok is false for any other value.
+func integer(v any) (n int64, ok bool) {
 	digits, ok := inside[string](v, "N")
 	n, _ = strconv.ParseInt(digits, 10, 64) // checkValues refuses others
 	return n, ok
@@ -55,8 +55,8 @@ func ordered(holds func(order int) bool) func(a, b any) bool {
 			y, same := inside[string](b, "S")
 			return same && holds(strings.Compare(x, y))
 		}
-		x, isNumber := Integer(a)
-		y, same := Integer(b)
+		x, isNumber := integer(a)
+		y, same := integer(b)
 		return isNumber && same && holds(cmp.Compare(x, y))
 	}
 }
