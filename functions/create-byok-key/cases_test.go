@@ -107,13 +107,13 @@ func (s *situation) fill(stored, deleted int) {
 func (s *situation) fillBeside(first ids.Credential, stored, deleted int) map[ids.Credential]bool {
 	t, credentials, access, filled := s.TB(), s.Rows(s.Outputs.Credentials), s.Rows(s.Outputs.Access), map[ids.Credential]bool{}
 	partition := "workspace#" + string(s.Tenant.Workspace)
-	row, rows := credentials.Get(t, kit.Key(partition, "credential#"+string(first))), []kit.Row{}
+	row := credentials.Get(t, kit.Key(partition, "credential#"+string(first)))
 	for n := range stored - 1 {
 		other, id := maps.Clone(row), fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 		other["id"], other["sk"], other["sort_order"] = kit.Text(id), kit.Text("credential#"+id), kit.Number(strconv.Itoa(n+1))
-		rows, filled[ids.Credential(id)] = append(rows, other), true
+		credentials.Put(t, other)
+		filled[ids.Credential(id)] = true
 	}
-	s.PutAll(s.Outputs.Credentials, rows)
 	made := strconv.Itoa(stored + deleted)
 	access.Change(t, kit.Key(partition, "workspace"), func(row kit.Row) {
 		row["made"], row["made_bytes"] = kit.Number(made), kit.Number(made+"000")

@@ -521,7 +521,7 @@ func TestCases(t *testing.T) {
 		kit.Must(t, d.Registry.DisableKey(ctx, d.account, d.keys["listed"]))
 		kit.Must(t, d.Registry.DeleteKey(ctx, d.account, d.keys["bound"]))
 		kit.Must(t, d.Registry.SuspendKey(ctx, d.account, d.keys["marked"], true))
-		d.PutAll(d.Before, live.All(t))
+		d.Rows(d.Before).Become(t, live.All(t))
 		d.stores(d.second, "since") // no counter has its place
 		live.Become(t, moment)
 	}, func(d *tenancy) cases.Scenario {

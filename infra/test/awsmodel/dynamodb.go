@@ -119,11 +119,10 @@ func (in *batchGetItem) apply(w *World) (any, error) {
 	return object{"Responses": responses, "UnprocessedKeys": object{}}, nil
 }
 
-// batchWriteItem is the input of BatchWriteItem.
+// batchWriteItem is the input of a BatchWriteItem that only deletes.
 type batchWriteItem struct {
 	RequestItems map[string][]struct {
 		DeleteRequest struct{ Key Item }
-		PutRequest    struct{ Item Item }
 	}
 }
 
@@ -135,9 +134,6 @@ func (in *batchWriteItem) apply(w *World) (any, error) {
 		}
 		for _, one := range writes {
 			delete(t, keyOf(one.DeleteRequest.Key))
-			if put := one.PutRequest.Item; put != nil {
-				t[keyOf(put)] = put
-			}
 		}
 	}
 	return object{"UnprocessedItems": object{}}, nil
