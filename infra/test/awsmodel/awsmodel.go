@@ -125,10 +125,8 @@ func (w *World) Changes(since *World) (all []string) {
 // object is a response in the JSON protocol.
 type object = map[string]any
 
-// operation is the input of an operation that the model has.
+// operation is the input of an operation of DynamoDB. It takes effect completely or not at all.
 type operation interface {
-	// apply makes the operation. It takes effect completely or not at all. The response of
-	// an operation of S3 is a header, or a document in XML.
 	apply(*World) (any, error)
 }
 
@@ -146,12 +144,9 @@ var operations = map[string]func() operation{
 	"DescribeTable":      func() operation { return &describeTable{} },
 }
 
-// read reads a request of the SDK. AWS ignores unknown members. The model must not, because
+// read reads a request to DynamoDB. AWS ignores unknown members. The model must not, because
 // AWS may know a member that the model does not.
-func read(r *http.Request, q record.Request) (operation, error) {
-	if q.Service == "S3" {
-		return readS3(r, q)
-	}
+func read(q record.Request) (operation, error) {
 	empty := operations[q.Operation]
 	if empty == nil {
 		return nil, notModelled("the operation %s", q.Operation)
@@ -183,19 +178,19 @@ func (w *World) Do(r *http.Request) (*http.Response, error) {
 
 // answer applies one request of the SDK.
 func (w *World) answer(r *http.Request, q record.Request) *http.Response {
-	if q.Service == "KMS" {
+	switch q.Service {
+	case "KMS":
 		return w.doKMS(r, q.Body)
+	case "S3":
+		return w.doS3(r, q)
 	}
 	var out any
-	in, err := read(r, q)
+	in, err := read(q)
 	if err == nil {
 		out, err = in.apply(w)
 	}
 	if known, failed := errors.AsType[*Error](err); failed {
 		return Answer(r, known)
-	}
-	if q.Service == "S3" {
-		return s3Response(r, out)
 	}
 	return respond(r, http.StatusOK, out)
 }

@@ -86,47 +86,48 @@ func (b *bucket) remove(key, id string) Version {
 	return gone
 }
 
-// request is a request to a bucket.
-type request struct {
-	bucket string
-	bucketOperation
-}
-
-// bucketOperation is an operation in a bucket.
-type bucketOperation interface {
-	applyTo(*bucket) (any, error)
-}
-
-func (in request) apply(w *World) (any, error) {
-	if in.bucket != w.bucket.name {
-		return nil, &Error{Status: http.StatusNotFound, Code: "NoSuchBucket", Message: "The specified bucket does not exist"}
+// doS3 applies a request to S3. The response is a header, or a document in XML.
+func (w *World) doS3(r *http.Request, q record.Request) *http.Response {
+	var out any
+	do, err := readS3(r, q)
+	if name, _, _ := strings.Cut(r.URL.Host, "."); err == nil && name != w.bucket.name {
+		err = &Error{Status: http.StatusNotFound, Code: "NoSuchBucket", Message: "The specified bucket does not exist"}
 	}
-	return in.applyTo(&w.bucket)
+	if err == nil {
+		out, err = do(&w.bucket)
+	}
+	if known, failed := errors.AsType[*Error](err); failed {
+		return Answer(r, known)
+	}
+	header, ok := out.(http.Header)
+	if !ok {
+		return xmlResponse(r, http.StatusOK, out)
+	}
+	header.Set("X-Amz-Request-Id", rand.Text())
+	return Response(r, map[string]int{http.MethodPut: http.StatusOK, http.MethodDelete: http.StatusNoContent}[r.Method], header, nil)
 }
 
 // readS3 reads a request to S3.
-func readS3(r *http.Request, q record.Request) (_ operation, err error) {
+func readS3(r *http.Request, q record.Request) (do func(*bucket) (any, error), err error) {
 	asked, key := r.URL.Query(), strings.TrimPrefix(r.URL.Path, "/")
 	condition := r.Header.Get("If-None-Match") + r.Header.Get("If-Match")
-	in := request{}
-	in.bucket, _, _ = strings.Cut(r.URL.Host, ".")
 	switch q.Operation {
 	case "ListObjectVersions":
-		in.bucketOperation = listVersions{asked}
+		do = listVersions{asked}.applyTo
 	case "ListObjectsV2":
-		in.bucketOperation = listObjects{asked}
+		do = listObjects{asked}.applyTo
 	case "ListMultipartUploads", "CreateMultipartUpload":
-		in.bucketOperation = uploads{r.Method, key, asked}
+		do = uploads{r.Method, key, asked}.applyTo
 	case "AbortMultipartUpload":
-		in.bucketOperation = abortUpload{key, asked.Get("uploadId")}
+		do = abortUpload{key, asked.Get("uploadId")}.applyTo
 	case "DeleteObjects":
 		var deletes deleteObjects
 		err = xml.Unmarshal(q.Body, &deletes)
-		in.bucketOperation = deletes
+		do = deletes.applyTo
 	case "PutObject":
-		in.bucketOperation = putObject{key, condition, q.Body}
+		do = putObject{key, condition, q.Body}.applyTo
 	case "DeleteObject":
-		in.bucketOperation = deleteObject{key, condition}
+		do = deleteObject{key, condition}.applyTo
 	default:
 		err = errors.New("the operation")
 	}
@@ -136,18 +137,7 @@ func readS3(r *http.Request, q record.Request) (_ operation, err error) {
 	if err != nil {
 		return nil, notModelled("%s %s: %v", r.Method, r.URL, err)
 	}
-	return in, nil
-}
-
-// s3Response writes the response of an operation that succeeded: a header, or a document
-// in XML.
-func s3Response(r *http.Request, out any) *http.Response {
-	header, ok := out.(http.Header)
-	if !ok {
-		return xmlResponse(r, http.StatusOK, out)
-	}
-	header.Set("X-Amz-Request-Id", rand.Text())
-	return Response(r, map[string]int{http.MethodPut: http.StatusOK, http.MethodDelete: http.StatusNoContent}[r.Method], header, nil)
+	return do, nil
 }
 
 func xmlResponse(r *http.Request, status int, document any) *http.Response {
