@@ -60,10 +60,13 @@ func storeFile(env *cases.Environment, history string) kit.Objects {
 	return env.File(file)
 }
 
+// change changes a request.
+type change = func(*cases.Request)
+
 // deletes makes the operation of a request, and changes it.
-func deletes(env *cases.Environment, name string, change ...func(*cases.Request)) cases.Operation {
+func deletes(env *cases.Environment, name string, changes ...change) cases.Operation {
 	r := cases.Request{Assemble: assemble, Event: deleteRequest(env.Tenant.Workspace, file).As(env.Tenant.Management)}
-	for _, c := range change {
+	for _, c := range changes {
 		c(&r)
 	}
 	op := env.Request(name, r)
@@ -80,16 +83,16 @@ func deletes(env *cases.Environment, name string, change ...func(*cases.Request)
 	return op
 }
 
-func as(token string) func(*cases.Request) {
+func as(token string) change {
 	return func(r *cases.Request) { r.Event = r.As(token) }
 }
 
-func under(perMinute, burst int) func(*cases.Request) {
+func under(perMinute, burst int) change {
 	return func(r *cases.Request) { r.Event = r.Limited(strconv.Itoa(perMinute), strconv.Itoa(burst)) }
 }
 
 // after makes requests of the same instance for another file before each pause.
-func after(pauses ...time.Duration) func(*cases.Request) {
+func after(pauses ...time.Duration) change {
 	return func(r *cases.Request) {
 		for _, pause := range pauses {
 			r.Earlier = append(r.Earlier, cases.Earlier{Event: r.At("file_id", "file_none"), Pause: pause})
@@ -152,101 +155,94 @@ func judgeFile(env *cases.Environment, history string, first kit.Objects, never 
 }
 
 func TestCases(t *testing.T) {
-	one := func(name, versioning, history, want string, rounds int, calls []string, prepare func(*cases.Environment) (cases.Operation, []cases.Concurrent)) cases.Case {
+	one := func(name, versioning, history, want string, rounds int, calls []string, set func(*cases.Environment) cases.Operation) cases.Case {
 		return cases.Case{Name: name, Versioning: versioning, SetUp: func(env *cases.Environment) cases.Scenario {
 			first := storedFile(env, history)
-			var concurrent []cases.Concurrent
-			op := deletes(env, "delete")
-			if prepare != nil {
-				op, concurrent = prepare(env)
-			}
+			op := set(env)
 			op.Want, op.Calls, op.Rounds = want, calls, rounds
-			return cases.Scenario{Operation: op, Concurrent: concurrent, Judge: judgeFile(env, history, first, want != "" && want != "200")}
+			return cases.Scenario{Operation: op, Judge: judgeFile(env, history, first, want != "" && want != "200")}
 		}}
 	}
-	request := func(changes func(*cases.Environment) []func(*cases.Request)) func(*cases.Environment) (cases.Operation, []cases.Concurrent) {
-		return func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
-			return deletes(env, "delete", changes(env)...), nil
-		}
-	}
-	fixed := func(changes ...func(*cases.Request)) func(*cases.Environment) (cases.Operation, []cases.Concurrent) {
-		return request(func(*cases.Environment) []func(*cases.Request) { return changes })
+	with := func(changes ...change) func(*cases.Environment) cases.Operation {
+		return func(env *cases.Environment) cases.Operation { return deletes(env, "delete", changes...) }
 	}
 	unnamed := func(r *cases.Request) {
 		r.Event = functest.NewEvent(r.Method, r.Resource).At("file_id", string(file)).With("Authorization", r.Header["Authorization"]...)
 	}
-	elsewhere := func(named func(*cases.Environment) ids.Workspace) func(*cases.Environment) (cases.Operation, []cases.Concurrent) {
-		return request(func(env *cases.Environment) []func(*cases.Request) {
-			id := named(env)
-			return []func(*cases.Request){func(r *cases.Request) { r.Event = r.Asking("workspace_id", string(id)) }}
-		})
+	elsewhere := func(id ids.Workspace) change {
+		return func(r *cases.Request) { r.Event = r.Asking("workspace_id", string(id)) }
 	}
 	// paused are cases whose earlier requests need exact pauses.
-	paused := func(name, want string, rounds int, calls []string, changes ...func(*cases.Request)) cases.Case {
-		c := one(name, "", "w", want, rounds, calls, fixed(changes...))
+	paused := func(name, want string, rounds int, calls []string, changes ...change) cases.Case {
+		c := one(name, "", "w", want, rounds, calls, with(changes...))
 		c.SkipEngines = "the pause before it must be exact"
 		return c
 	}
-	concurrently := func(name, versioning, history string, others func(*cases.Environment) []cases.Concurrent) cases.Case {
-		return one(name, versioning, history, "", 0, nil, func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
-			op := deletes(env, "delete")
-			op.ConcurrentOnly = true
-			return op, others(env)
-		})
+	concurrently := func(name, versioning, history string, other func(*cases.Environment) cases.Concurrent) cases.Case {
+		c := one(name, versioning, history, "", 0, nil, with())
+		alone := c.SetUp
+		c.SetUp = func(env *cases.Environment) cases.Scenario {
+			s := alone(env)
+			s.Operation.ConcurrentOnly, s.Concurrent = true, []cases.Concurrent{other(env)}
+			return s
+		}
+		return c
 	}
-	overVersions := concurrently("upload over versions", enabled, "ww", uploads)
+	other := func(env *cases.Environment) cases.Concurrent {
+		op := deletes(env, "other", as(env.Tenant.StandardKey(env.TB(), "")))
+		return cases.Concurrent{Operation: op, AfterConcurrent: "404", AfterLostAnswer: "404 answer_lost", OwnOutcomes: []string{"404"}}
+	}
+	overVersions := concurrently("upload over versions", enabled, "ww", upload)
 	overVersions.SkipEngines = "versitygw refuses a conditional upload over a delete marker; S3 takes it"
 	deletion, lookUp := []string{key, slot, workspace, erase}, []string{key, slot, workspace}
 	everyVersion := []string{key, slot, workspace, erase, list, purge, purge, list}
-	limited := one("limit exceeded", "", "w", "429", 1, lookUp, func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
+	limited := one("limit exceeded", "", "w", "429", 1, lookUp, func(env *cases.Environment) cases.Operation {
 		op := deletes(env, "delete", under(1, 1), after(0))
 		op.OptionalCalls = []string{workspace}
-		return op, nil
+		return op
 	})
 	cases.Suite{
 		Cases: []cases.Case{
-			one("a file", "", "w", "200", 2, deletion, nil),
-			one("default workspace", "", "w", "200", 3, []string{key, slot, account, erase}, fixed(unnamed)),
-			one("bound key", "", "w", "200", 2, []string{key, slot, erase}, request(func(env *cases.Environment) []func(*cases.Request) {
-				return []func(*cases.Request){as(env.Tenant.StandardKey(env.TB(), env.Tenant.Workspace)), unnamed}
-			})),
+			one("a file", "", "w", "200", 2, deletion, with()),
+			one("default workspace", "", "w", "200", 3, []string{key, slot, account, erase}, with(unnamed)),
+			one("bound key", "", "w", "200", 2, []string{key, slot, erase}, func(env *cases.Environment) cases.Operation {
+				return deletes(env, "delete", as(env.Tenant.StandardKey(env.TB(), env.Tenant.Workspace)), unnamed)
+			}),
 			paused("within the burst", "200", 2, deletion, under(1, 20), after(0)),
-			one("two versions", enabled, "ww", "200", 6, everyVersion, nil),
-			one("hidden by a deletion that stopped", enabled, "wwm", "200", 6, everyVersion, nil),
-			one("versioning suspended", suspended, "w", "200", 5, []string{key, slot, workspace, erase, list, purge, list}, nil),
-			one("no such file", "", "", "404", 3, append([]string{list}, deletion...), nil),
-			one("no such file, versioned", enabled, "", "404", 3, append([]string{list}, deletion...), nil),
-			one("another account's workspace", "", "w", "404", 1, lookUp, elsewhere(func(env *cases.Environment) ids.Workspace { return env.Stranger().Workspace })),
-			one("unknown workspace", "", "w", "404", 1, lookUp, elsewhere(func(*cases.Environment) ids.Workspace { return ids.New[ids.Workspace]() })),
-			one("out of a bound key's reach", "", "w", "404", 1, lookUp, request(func(env *cases.Environment) []func(*cases.Request) {
-				return []func(*cases.Request){as(env.Tenant.StandardKey(env.TB(), env.Tenant.NewWorkspace(env.TB())))}
-			})),
-			one("no file id", "", "w", "404", 1, []string{key, slot}, fixed(func(r *cases.Request) { r.Event = r.At("file_id", kit.Marker) })),
-			one("unknown key", "", "w", "401 unknown_key", 1, lookUp, func(env *cases.Environment) (cases.Operation, []cases.Concurrent) {
+			one("two versions", enabled, "ww", "200", 6, everyVersion, with()),
+			one("hidden by a deletion that stopped", enabled, "wwm", "200", 6, everyVersion, with()),
+			one("versioning suspended", suspended, "w", "200", 5, []string{key, slot, workspace, erase, list, purge, list}, with()),
+			one("no such file", "", "", "404", 3, append([]string{list}, deletion...), with()),
+			one("no such file, versioned", enabled, "", "404", 3, append([]string{list}, deletion...), with()),
+			one("another account's workspace", "", "w", "404", 1, lookUp, func(env *cases.Environment) cases.Operation {
+				return deletes(env, "delete", elsewhere(env.Stranger().Workspace))
+			}),
+			one("unknown workspace", "", "w", "404", 1, lookUp, with(elsewhere(ids.New[ids.Workspace]()))),
+			one("out of a bound key's reach", "", "w", "404", 1, lookUp, func(env *cases.Environment) cases.Operation {
+				return deletes(env, "delete", as(env.Tenant.StandardKey(env.TB(), env.Tenant.NewWorkspace(env.TB()))))
+			}),
+			one("no file id", "", "w", "404", 1, []string{key, slot}, with(func(r *cases.Request) { r.Event = r.At("file_id", kit.Marker) })),
+			one("unknown key", "", "w", "401 unknown_key", 1, lookUp, func(env *cases.Environment) cases.Operation {
 				op := deletes(env, "delete", as(kit.Marker+"unknown"))
 				op.OptionalCalls = []string{slot, workspace}
-				return op, nil
+				return op
 			}),
 			limited,
 			paused("the first after an interval", "200", 2, deletion, under(60, 5), after(time.Second)),
 			paused("the first within an interval", "200", 2, deletion, under(60, 5), after(0, time.Second, time.Second-1)),
-			concurrently("two deletes", "", "w", func(env *cases.Environment) []cases.Concurrent {
-				return []cases.Concurrent{{Operation: deletes(env, "other", as(env.Tenant.StandardKey(env.TB(), ""))), AfterConcurrent: "404", AfterLostAnswer: "404 answer_lost", OwnOutcomes: []string{"404"}}}
-			}),
-			concurrently("two deletes of two versions", enabled, "ww", func(env *cases.Environment) []cases.Concurrent {
-				return []cases.Concurrent{{Operation: deletes(env, "other", as(env.Tenant.StandardKey(env.TB(), ""))), AfterConcurrent: "404", AfterLostAnswer: "404 answer_lost", OwnOutcomes: []string{"404"}}}
-			}),
-			concurrently("upload over the file", "", "w", uploads),
+			concurrently("two deletes", "", "w", other),
+			concurrently("two deletes of two versions", enabled, "ww", other),
+			concurrently("upload over the file", "", "w", upload),
 			overVersions,
-			concurrently("revoke key", "", "w", func(env *cases.Environment) []cases.Concurrent {
-				return []cases.Concurrent{{AfterConcurrent: "401 disabled", Operation: env.Command("revoke", func(ctx context.Context, c cases.Clients) error {
+			concurrently("revoke key", "", "w", func(env *cases.Environment) cases.Concurrent {
+				return cases.Concurrent{AfterConcurrent: "401 disabled", Operation: env.Command("revoke", func(ctx context.Context, c cases.Clients) error {
 					return c.Registry.DisableKey(ctx, env.Tenant.ID, auth.HashKey(env.Tenant.Management))
-				})}}
+				})}
 			}),
-			concurrently("delete workspace", "", "w", func(env *cases.Environment) []cases.Concurrent {
-				return []cases.Concurrent{{AfterConcurrent: "404", Operation: env.Command("delete workspace", func(ctx context.Context, c cases.Clients) error {
+			concurrently("delete workspace", "", "w", func(env *cases.Environment) cases.Concurrent {
+				return cases.Concurrent{AfterConcurrent: "404", Operation: env.Command("delete workspace", func(ctx context.Context, c cases.Clients) error {
 					return c.Registry.DeleteWorkspace(ctx, env.Tenant.ID, env.Tenant.Workspace)
-				})}}
+				})}
 			}),
 		},
 		Overlaps: []cases.Overlap{
@@ -259,13 +255,13 @@ func TestCases(t *testing.T) {
 	}.Run(t)
 }
 
-func uploads(env *cases.Environment) []cases.Concurrent {
-	return []cases.Concurrent{{
+func upload(env *cases.Environment) cases.Concurrent {
+	return cases.Concurrent{
 		OwnOutcomes: []string{"done", files.ErrExists.Error()},
 		Operation: env.Command("upload", func(ctx context.Context, c cases.Clients) error {
 			return c.Files.Upload(ctx, env.Tenant.Workspace, file, strings.NewReader("uploaded"), "text/plain")
 		}, files.ErrExists),
-	}}
+	}
 }
 
 // overlap makes deletions at the same time. Of one key, as many pass as the burst allows; the
