@@ -18,8 +18,9 @@ import (
 	"signalbox.dev/shared/ids"
 )
 
-// Only a whole name confirms, in any spelling, or 8 characters of the id or more. A damaged row has no
-// name, and an empty line does not confirm it. An interruption ends the wait. testdata/confirm.txt tries each command that asks.
+// Only a whole name confirms, in any spelling, or 8 characters of the id or more. A damaged row
+// has no name, and an empty line does not confirm it. An interruption ends the wait.
+// testdata/confirm.txt tries each command that asks.
 func TestOnlyANameConfirms(t *testing.T) {
 	t.Parallel()
 	confirm := func(ctx context.Context, stdin io.Reader) error {

@@ -20,10 +20,11 @@
 //	GET  /ready   200 once both tables were read; `router ready` asks it.
 //	GET  /metrics for Prometheus.
 //
-// A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help
-// only after a 503. Any refusal ends the caller's request: only a provider's response moves on
-// to the next step (routing.MovesOn). Responses name the account, the workspace, the
-// API key's hash and the reasons of skipped credentials for the router's log; the authorizer's own has the router's X-Request-Id.
+// A refusal is a 4xx or 503 with a reason in the API's error envelope. A retry can help only after
+// a 503. Any refusal ends the caller's request: only a provider's response moves on to the next
+// step (routing.MovesOn). Responses name the account, the workspace, the API key's hash and the
+// reasons of skipped credentials for the router's log; the authorizer's own has the router's
+// X-Request-Id.
 //
 // It remembers no plan: the plan's name contains it, signed with a key that all authorizers
 // share. So a router may ask another one, or the same one after a restart.

@@ -70,7 +70,8 @@ type Lists struct {
 // relistAttempts bounds how often relist reads the lists again that somebody else changed.
 const relistAttempts = 5
 
-// relist passes each allow-list of the account that has the key's hash through change. It goes on after a failure, and returns the first one.
+// relist passes each allow-list of the account that has the key's hash through change. It goes on
+// after a failure, and returns the first one.
 func (s *Stack) relist(ctx context.Context, account ids.Account, hash ids.KeyHash, change func([]ids.KeyHash) []ids.KeyHash) (r Lists, err error) {
 	changed := 0
 	for range relistAttempts {

@@ -35,7 +35,8 @@ var files = map[string]string{
 	"swagger-ui.css":       viewer + "swagger-ui.css",
 }
 
-// policy allows the page its own origin, and the pictures in the viewer's style sheet. No script and no style stands in the page itself.
+// policy allows the page its own origin, and the pictures in the viewer's style sheet. No script
+// and no style stands in the page itself.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

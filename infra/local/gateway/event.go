@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// event is a REST API's proxy event, payload format 1.0, without members that API Gateway
-// adds and no function reads, such as the maps of single values. When text that is not UTF-8 is encoded, it becomes U+FFFD,
-// as in a REST API.
+// event is a REST API's proxy event, payload format 1.0, without members that API Gateway adds and
+// no function reads, such as the maps of single values. When text that is not UTF-8 is encoded, it
+// becomes U+FFFD, as in a REST API.
 func (g *Gateway) event(x *exchange, body []byte) []byte {
 	headers := maps.Clone(x.Header)
 	headers.Set("Host", x.Host)
