@@ -34,6 +34,7 @@ const (
 const (
 	sentKey = "sk-zQ7-marker-mX4w-of-a-request-of-a-case-end"
 	of      = "openai"
+	full    = "400 /workspace_id"
 )
 
 // situation is an environment with what its judge must know.
@@ -238,19 +239,17 @@ func aloneCases() []cases.Case {
 		})
 	}
 	unnamed := map[string]any{"workspace_id": nil}
-	listing := func(hashes ...string) map[string]any { return map[string]any{"allowed_api_key_hashes": hashes} }
-	unnamedListing := func(hashes ...string) map[string]any {
+	listing := func(hashes ...string) map[string]any {
 		return map[string]any{"workspace_id": nil, "allowed_api_key_hashes": hashes}
 	}
 	hash := func(token string) string { return string(auth.HashKey(token)) }
-	full := "400 /workspace_id"
 	return []cases.Case{
 		one("default workspace", "201", 4, []string{key, account, position, dataKey, put}, nil, func(s *situation) cases.Operation { return s.creates("create", unnamed) }),
 		one("named workspace", "201", 3, []string{key, position, dataKey, put}, nil, func(s *situation) cases.Operation { return s.creates("create", nil) }),
 		one("everything", "201", 3, []string{key, idem, position, dataKey, hashes, both}, nil, func(s *situation) cases.Operation {
 			own, t := hash(s.Tenant.Management), s.TB()
 			others := []string{s.Tenant.StandardKey(t, s.Tenant.Workspace), s.Tenant.DisabledKey(t), s.Tenant.ExpiredKey(t)}
-			return s.creates("create", listing(own, hash(others[0]), hash(others[1]), hash(others[2]), own), once)
+			return s.creates("create", map[string]any{"allowed_api_key_hashes": []string{own, hash(others[0]), hash(others[1]), hash(others[2]), own}}, once)
 		}),
 		one("replay", "201 replayed", 1, []string{key, idem}, nil, func(s *situation) cases.Operation {
 			s.created(once)
@@ -286,10 +285,10 @@ func aloneCases() []cases.Case {
 			return s.creates("create", map[string]any{kit.Marker + "models": "x", "key": 7})
 		}),
 		one("unknown API key in the list", "400 /allowed_api_key_hashes/1", 3, []string{key, account, position, dataKey, hashes}, []string{position, dataKey}, func(s *situation) cases.Operation {
-			return s.creates("create", unnamedListing(hash(s.Tenant.Management), hash("nobody's")))
+			return s.creates("create", listing(hash(s.Tenant.Management), hash("nobody's")))
 		}),
 		one("another account's API key in the list", "400 /allowed_api_key_hashes/0", 3, []string{key, account, position, dataKey, hashes}, []string{position, dataKey}, func(s *situation) cases.Operation {
-			return s.creates("create", unnamedListing(hash(s.Stranger().Management)))
+			return s.creates("create", listing(hash(s.Stranger().Management)))
 		}),
 		one("another account's workspace", full, 3, []string{key, position, workspace, dataKey}, []string{dataKey}, func(s *situation) cases.Operation {
 			return s.creates("create", map[string]any{"workspace_id": s.Stranger().Workspace})
@@ -303,7 +302,7 @@ func aloneCases() []cases.Case {
 		}),
 		one("no default workspace", "400 /allowed_api_key_hashes/0 /workspace_id", 3, []string{key, account, hashes}, nil, func(s *situation) cases.Operation {
 			s.Tenant.DeleteWorkspace(s.TB(), s.Tenant.Workspace)
-			op := s.creates("create", unnamedListing(hash("nobody's")))
+			op := s.creates("create", listing(hash("nobody's")))
 			op.FaultOutcomes = func(c cases.Call, f *cases.Fault, always bool, _ string) []string {
 				if c.Kind == hashes && (!f.Recovers || always && !f.Usable) {
 					return []string{full} // the workspace alone decides
@@ -330,7 +329,6 @@ func concurrentCases() []cases.Case {
 			return op, []cases.Concurrent{{Operation: b, AfterConcurrent: after, OwnOutcomes: own}}
 		})
 	}
-	full := "400 /workspace_id"
 	two := func(name, after string, own []string, prepare func(*situation), change map[string]any, edit ...func(functest.Event) functest.Event) cases.Case {
 		return with(name, after, own, func(s *situation) (cases.Operation, cases.Operation) {
 			prepare(s)
@@ -390,7 +388,7 @@ func workspaceDeletion(s *situation) cases.Operation {
 
 // operatorCases are operations of the operator on credentials.
 func operatorCases() []cases.Case {
-	superseding := func(name string, own []string, after string, set func(s *situation) (cases.Operation, cases.Operation)) cases.Case {
+	superseding := func(name, after string, own []string, set func(s *situation) (cases.Operation, cases.Operation)) cases.Case {
 		return in(name, func(s *situation) (cases.Operation, []cases.Concurrent) {
 			op, b := set(s)
 			return op, []cases.Concurrent{{Operation: b, AfterConcurrent: after, OwnOutcomes: own}}
@@ -402,9 +400,9 @@ func operatorCases() []cases.Case {
 			s.fill(3, 0)
 			op := s.Command("purge", func(ctx context.Context, c cases.Clients) error { return s.purge(ctx, c) })
 			op.Limit = time.Minute
-			return op, []cases.Concurrent{{Operation: s.creates("create", nil), InFlight: true, OwnOutcomes: []string{"201", "400 /workspace_id", "500"}}}
+			return op, []cases.Concurrent{{Operation: s.creates("create", nil), InFlight: true, OwnOutcomes: []string{"201", full, "500"}}}
 		}),
-		superseding("supersede, and disable the successor", nil, disabled, func(s *situation) (cases.Operation, cases.Operation) {
+		superseding("supersede, and disable the successor", disabled, nil, func(s *situation) (cases.Operation, cases.Operation) {
 			old, successor := s.created(), s.created()
 			return s.supersedes("supersede", old, successor), s.Command("disable", func(ctx context.Context, c cases.Clients) error {
 				err := c.Manager.Disable(ctx, s.Tenant.Workspace, successor)
@@ -412,11 +410,11 @@ func operatorCases() []cases.Case {
 				return err
 			})
 		}),
-		superseding("two supersede each other", []string{disabled}, disabled, func(s *situation) (cases.Operation, cases.Operation) {
+		superseding("two supersede each other", disabled, []string{disabled}, func(s *situation) (cases.Operation, cases.Operation) {
 			one, two := s.created(), s.created()
 			return s.supersedes("first", one, two), s.supersedes("second", two, one)
 		}),
-		superseding("one successor of two", []string{"done"}, "done", func(s *situation) (cases.Operation, cases.Operation) {
+		superseding("one successor of two", "done", []string{"done"}, func(s *situation) (cases.Operation, cases.Operation) {
 			one, two, successor := s.created(), s.created(), s.created()
 			return s.supersedes("first", one, successor), s.supersedes("second", two, successor)
 		}),
@@ -514,10 +512,10 @@ func overlaps() []cases.Overlap {
 		overlap("two requests, room for one", func(s *situation) []cases.Operation {
 			s.fill(most-1, 7)
 			return []cases.Operation{s.creates("first", nil), s.creates("second", nil)}
-		}, nil, "first: 201", "first: 400 /workspace_id"),
+		}, nil, "first: 201", "first: "+full),
 		overlap("the same request twice, workspace deleted", func(s *situation) []cases.Operation {
 			return []cases.Operation{s.creates("first", nil, once), s.creates("second", nil, once), workspaceDeletion(s)}
-		}, nil, "first: 201", "first: 400 /workspace_id", "second: 201 replayed"),
+		}, nil, "first: 201", "first: "+full, "second: 201 replayed"),
 		overlap("two supersede each other", func(s *situation) []cases.Operation {
 			one, two := s.created(), s.created()
 			return []cases.Operation{s.supersedes("first", one, two), s.supersedes("second", two, one)}

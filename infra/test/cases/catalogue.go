@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -58,28 +57,15 @@ const (
 	page    = "<html><body>" + quoted + "</body></html>"
 )
 
-// catalogues are the faults of each kind of call, made once.
-var catalogues = map[string][]*Fault{}
-
-// catalogue returns all faults that the call with this body may meet.
-func catalogue(c Call, body []byte) []*Fault {
+// catalogue returns all faults that the call may meet.
+func catalogue(c Call) []*Fault {
 	operation, kinds, _ := strings.Cut(c.Kind, " ")
-	items, recorded := strings.Count(kinds, "+")+1, strings.Contains(kinds, "idem#")
-	returns := bytes.Contains(body, []byte("UPDATED_NEW")) || bytes.Contains(body, []byte("COUNT"))
+	items, recorded := strings.Count(kinds, "+")+1, strings.Contains(kinds, "idem#") // the last is an idempotency record
 	if operation == "TransactWriteItems" {
-		items = strings.Count(string(body), `"TableName":`)
+		items = strings.Count(string(c.body), `"TableName":`)
 	}
-	key := fmt.Sprint(operation, items, recorded, returns)
-	if catalogues[key] == nil {
-		catalogues[key] = makeFaults(operation, items, recorded, returns)
-	}
-	return catalogues[key]
-}
-
-// makeFaults makes the faults of an operation on a number of items. recorded means that
-// the last item is an idempotency record. returns means that a write asks for the changed
-// item, or a Query for a count; any other write accepts an empty answer.
-func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
+	// A write asks for the changed item, or a Query for a count. Any other write accepts an empty answer.
+	returns := bytes.Contains(c.body, []byte("UPDATED_NEW")) || bytes.Contains(c.body, []byte("COUNT"))
 	all := common()
 	if isRead.MatchString(operation) {
 		all = slices.DeleteFunc(all, func(f *Fault) bool { return f.sameForReads })
@@ -94,18 +80,18 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 		}
 	case "GetItem":
 		all = append(all, &Fault{Name: "item of another key", do: faults.AnotherItem()})
-	case "UpdateItem":
-		all = append(all, conflict())
-		all = append(all, throttles()...)
-	case "PutItem", "DeleteItem":
-		all = append(all, conflict())
+	case "PutItem", "UpdateItem", "DeleteItem":
+		all = append(all, errorsOf(http.StatusBadRequest, Fault{Recovers: true, Refused: true, main: true}, "TransactionConflictException")...)
+		if operation == "UpdateItem" {
+			all = append(all, throttles()...)
+		}
+	case "BatchWriteItem":
+		all = append(all, unprocessed)
 	case "BatchGetItem":
-		all = append(all, unprocessed(),
+		all = append(all, unprocessed,
 			&Fault{Name: "half unprocessed", Recovers: true, Usable: true, do: faults.UnprocessedRest()},
 			&Fault{Name: "no responses", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusOK, "{}")},
 			&Fault{Name: "no table", Recovers: true, Applied: true, do: faults.Otherwise(http.StatusOK, `{"Responses":{}}`)})
-	case "BatchWriteItem":
-		all = append(all, unprocessed())
 	case "TransactWriteItems":
 		all = append(all, cancellations(items, recorded)...)
 	case "GenerateDataKey":
@@ -137,14 +123,6 @@ func makeFaults(operation string, items int, recorded, returns bool) []*Fault {
 			&Fault{Name: "200 that names no version", Recovers: true, Unconfirmed: true, do: faults.Pretend(http.StatusOK, "<DeleteResult/>")})
 	}
 	return all
-}
-
-func conflict() *Fault {
-	return &Fault{Name: "in conflict", Recovers: true, Refused: true, main: true, do: faults.Answer(http.StatusBadRequest, "TransactionConflictException", quoting)}
-}
-
-func unprocessed() *Fault {
-	return &Fault{Name: "unprocessed", Recovers: true, Refused: true, main: true, do: faults.Unprocessed()}
 }
 
 func errorsOf(status int, like Fault, codes ...string) (all []*Fault) {
@@ -192,8 +170,9 @@ func throttles() (all []*Fault) {
 	return all
 }
 
-// The faults that a trial may require.
 var (
+	unprocessed = &Fault{Name: "unprocessed", Recovers: true, Refused: true, main: true, do: faults.Unprocessed()}
+	// The faults that a trial may require.
 	gone = &Fault{Name: "not applied, connection closed", Recovers: true, main: true, do: faults.Refuse()} // while Lambda had the process frozen
 	lost = &Fault{Name: "applied, connection breaks", Recovers: true, Applied: true, main: true, sameForReads: true, do: faults.LoseAnswer()}
 )

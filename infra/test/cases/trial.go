@@ -361,7 +361,7 @@ func (r *runner) faults(optional []string) (all []trial) {
 		if strings.Contains(kind, "Object") {
 			kind += r.Versioning
 		}
-		for _, f := range catalogue(c, c.body) {
+		for _, f := range catalogue(c) {
 			isNew := !r.tried[kind] && (!f.variant || !r.tried[operation])
 			if !f.main && !isNew || slices.Contains(optional, c.Kind) && (f.requestTimesOut || f.interrupts) {
 				continue

@@ -24,15 +24,14 @@ type Answer struct {
 	Line, Audit map[string]any
 
 	payload []byte
-	log     string
 }
 
 // ReadAnswer reads a handler's answer and log, and checks the parts that every answer
 // must have.
 func ReadAnswer(t testing.TB, payload []byte, log string) Answer {
 	t.Helper()
-	a := Answer{payload: payload, log: log}
-	a.read(t)
+	a := Answer{payload: payload}
+	a.read(t, log)
 	a.checkEnvelope(t)
 	return a
 }
@@ -42,7 +41,7 @@ func ReadAnswer(t testing.TB, payload []byte, log string) Answer {
 func (a Answer) Text() string { return strings.ReplaceAll(string(a.payload), a.RequestID, "") }
 
 // read reads the payload and the log.
-func (a *Answer) read(t testing.TB) {
+func (a *Answer) read(t testing.TB, log string) {
 	t.Helper()
 	var given struct {
 		StatusCode      int
@@ -59,7 +58,7 @@ func (a *Answer) read(t testing.TB) {
 	if _, ok := given.Headers["X-Request-Id"]; !ok {
 		t.Errorf("no X-Request-Id: %s", a.payload)
 	}
-	for text := range strings.Lines(a.log) {
+	for text := range strings.Lines(log) {
 		var line map[string]any
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("log line is no JSON: %s", text)
@@ -74,7 +73,7 @@ func (a *Answer) read(t testing.TB) {
 		}
 	}
 	if a.Line == nil || a.Line["status"] != float64(a.Status) || a.Line["request_id"] != a.RequestID {
-		t.Errorf("no log line with the answer's status and request id: %s", a.log)
+		t.Errorf("no log line with the answer's status and request id: %s", log)
 	}
 }
 
