@@ -93,11 +93,7 @@ func under(perMinute, burst int) change {
 
 // after makes requests of the same instance for another file before each pause.
 func after(pauses ...time.Duration) change {
-	return func(r *cases.Request) {
-		for _, pause := range pauses {
-			r.Earlier = append(r.Earlier, cases.Earlier{Event: r.At("file_id", "file_none"), Pause: pause})
-		}
-	}
+	return func(r *cases.Request) { r.Earlier, r.Pauses = r.At("file_id", "file_none"), pauses }
 }
 
 // judgeFile judges the results of deletions, and what is left of the file. never means that no

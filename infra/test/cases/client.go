@@ -130,14 +130,11 @@ func (l *lifetime) Err() error { return context.Cause(l.Context) }
 // Value implements context.Context. It hides the inner context, whose error is another one.
 func (*lifetime) Value(any) any { return nil }
 
-// limitOnEngines is the time of an operation on engines: a busy machine must not end it.
-const limitOnEngines = 2 * time.Minute
-
 // run runs an operation with a disturbance. t is its trace without one, nil if that is not known.
 func (env *Environment) run(op *Operation, t *trace, d disturbance) (Result, *client) {
 	limit := cmp.Or(op.Limit, 10*time.Second)
 	if env.OnEngines() {
-		limit = limitOnEngines
+		limit = 2 * time.Minute // a busy machine must not end it
 	}
 	c := &client{
 		env: env, operation: op, trace: cmp.Or(t, &trace{}), lifetime: newLifetime(limit), disturbance: d,

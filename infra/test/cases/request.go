@@ -38,15 +38,10 @@ type Request struct {
 	functest.Event
 
 	Assemble Assemble
-	// Earlier are requests that the instance has served before, each with a pause after it.
-	Earlier []Earlier
-}
-
-// Earlier is an earlier request, and the time from its beginning to the next one.
-type Earlier struct {
-	functest.Event
-
-	Pause time.Duration
+	// Earlier is a request that the instance has served before, as often as there are Pauses: each
+	// is the time from its beginning to the next request.
+	Earlier functest.Event
+	Pauses  []time.Duration
 }
 
 // instance is one instance of a function, with its log. Its calls go through next.
@@ -57,12 +52,10 @@ type instance struct {
 	next      aws.HTTPClient
 }
 
-// Do implements aws.HTTPClient.
-func (i *instance) Do(r *http.Request) (*http.Response, error) { return i.next.Do(r) }
-
 func (env *Environment) newInstance(assemble Assemble) *instance {
 	i := &instance{next: env.plain()}
-	through := record.Client{HTTPClient: i, Caller: function(), Resources: env.resources()}
+	next := httpFunc(func(r *http.Request) (*http.Response, error) { return i.next.Do(r) })
+	through := record.Client{HTTPClient: next, Caller: function(), Resources: env.resources()}
 	keys, log, operation := assemble(env.functionEnvironment(through, slog.New(slog.NewJSONHandler(&i.log, nil))))
 	i.handler, i.operation = api.Handler(keys, log, operation), operation
 	return i
@@ -83,10 +76,10 @@ func function() (id string) {
 func (env *Environment) Request(name string, r Request) Operation {
 	return Operation{Name: name, Failed: "500", Run: func(ctx context.Context, through aws.HTTPClient) Result {
 		i := env.newInstance(r.Assemble)
-		for _, before := range r.Earlier {
+		for _, pause := range r.Pauses {
 			began := time.Now()
-			env.ask(ctx, i, before.Event)
-			_ = calls.Wait(ctx, time.Until(began.Add(before.Pause))) // the operation fails if its time is up
+			env.ask(ctx, i, r.Earlier)
+			_ = calls.Wait(ctx, time.Until(began.Add(pause))) // the operation fails if its time is up
 		}
 		i.next = through
 		began := time.Now()
