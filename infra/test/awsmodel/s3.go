@@ -313,10 +313,7 @@ func (in listVersions) limit() (int, error) {
 			return 0, notModelled("a listing with %s", name)
 		}
 	}
-	if !in.query.Has("max-keys") {
-		return maxKeys, nil
-	}
-	asked, err := strconv.Atoi(in.query.Get("max-keys"))
+	asked, err := strconv.Atoi(cmp.Or(in.query.Get("max-keys"), strconv.Itoa(maxKeys)))
 	if err != nil || asked < 1 {
 		return 0, notModelled("a listing of no keys")
 	}

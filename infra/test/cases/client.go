@@ -68,7 +68,7 @@ type client struct {
 	begun    atomic.Bool   // the concurrent operation
 	ran      chan struct{} // closed when it has run
 	late     []func()      // attempts that are applied when their client has given up
-	applied  []Call
+	applied  int           // how many of the calls in after
 	// Of the calls in the trace: closed when a call is made, and when it is answered.
 	made, answers map[string]chan struct{}
 }
@@ -295,10 +295,8 @@ const manyAttempts = 8
 // beforeSending holds a call of the round in which the concurrent operation runs. It returns false
 // if the operation has ended.
 func (c *client) beforeSending(ctx context.Context, a attempt) bool {
-	if c.concurrent == nil || c.fault != nil || !slices.ContainsFunc(c.trace.inRound(c.round), a.call.is) || a.Attempt > 1 {
-		return true
-	}
-	if slices.ContainsFunc(c.after, a.call.is) {
+	if c.concurrent == nil || c.fault != nil || a.Attempt > 1 || slices.ContainsFunc(c.after, a.call.is) ||
+		!slices.ContainsFunc(c.trace.inRound(c.round), a.call.is) {
 		return true
 	}
 	if len(c.after) == 0 {
@@ -328,7 +326,7 @@ func (c *client) await(ctx context.Context, a attempt, when map[string]chan stru
 	}
 }
 
-// runBeside runs the concurrent operation once. Nobody may wait for a mutex meanwhile: a bubble's time
+// runConcurrent runs the concurrent operation once. Nobody may wait for a mutex meanwhile: a bubble's time
 // would stop.
 func (c *client) runConcurrent() {
 	if c.begun.CompareAndSwap(false, true) {
@@ -349,13 +347,10 @@ func (c *client) answered(ctx context.Context, a attempt) {
 		delete(c.answers, a.call.String())
 	}
 	c.deepest = max(c.deepest, a.call.Round)
-	for _, call := range c.after {
-		if call.is(*a.call) {
-			c.applied = append(c.applied, call)
-		}
+	if slices.ContainsFunc(c.after, a.call.is) {
+		c.applied++
 	}
-	done := len(c.applied)
-	number := len(c.calls)
+	done, number := c.applied, len(c.calls)
 	c.mu.Unlock()
 	if c.concurrent != nil && c.fault == nil && len(c.after) > 0 && done == len(c.after) {
 		c.runConcurrent()

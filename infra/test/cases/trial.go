@@ -18,21 +18,12 @@ import (
 type trial struct {
 	disturbance
 
-	name       string
-	concurrent string // the name of the concurrent operation, or ""
-	when       moment // it runs
-	inFlight   int    // the call after which it goes on, or 0
-	onEngines  bool   // also
+	name        string
+	concurrent  string // the name of the concurrent operation, or ""
+	first, last bool   // it runs before the first call, or after the last
+	inFlight    int    // the call after which it goes on, or 0
+	onEngines   bool   // also
 }
-
-// moment is when a concurrent operation runs.
-type moment int
-
-const (
-	afterLast moment = iota
-	beforeFirst
-	between
-)
 
 // expected returns the results that are right:
 //
@@ -50,12 +41,12 @@ func (t *trial) expected(op *Operation, other Concurrent, alone string) []string
 		return append(t.afterFault(op, alone), after, cmp.Or(other.AfterLostAnswer, after))
 	case t.fault != nil:
 		return t.afterFault(op, alone)
-	case t.when == beforeFirst:
+	case t.first:
 		return []string{after}
-	case t.when == between:
-		return []string{alone, after}
-	default:
+	case t.concurrent == "" || t.last:
 		return []string{alone}
+	default:
+		return []string{alone, after}
 	}
 }
 
@@ -394,13 +385,8 @@ func (r *runner) interleaved(other Concurrent) (all []trial) {
 			sets[fmt.Sprint(calls)] = calls
 		}
 		for _, key := range slices.Sorted(maps.Keys(sets)) {
-			t := trial{disturbance: disturbance{round: round, after: sets[key]}, concurrent: name, when: between}
-			switch {
-			case round == r.trace.rounds && len(t.after) == len(calls):
-				t.when = afterLast
-			case round == 1 && len(t.after) == 0:
-				t.when = beforeFirst
-			}
+			t := trial{disturbance: disturbance{round: round, after: sets[key]}, concurrent: name}
+			t.first, t.last = round == 1 && len(t.after) == 0, round == r.trace.rounds && len(t.after) == len(calls)
 			t.name = fmt.Sprintf("%s in round %d after %v", name, round, t.after)
 			all = append(all, t)
 		}
@@ -417,7 +403,7 @@ func (r *runner) interleaved(other Concurrent) (all []trial) {
 func (r *runner) inFlight(other Concurrent) (all []trial) {
 	name := other.Operation.Name
 	for number := range len(r.trace.calls) {
-		all = append(all, trial{concurrent: name, when: between, inFlight: number + 1, name: fmt.Sprintf("%s is in flight until after call %d", name, number+1)})
+		all = append(all, trial{concurrent: name, inFlight: number + 1, name: fmt.Sprintf("%s is in flight until after call %d", name, number+1)})
 	}
 	return all
 }
