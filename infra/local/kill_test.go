@@ -14,6 +14,7 @@ import (
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/kit/client"
 	"signalbox.dev/shared/auth"
+	"signalbox.dev/shared/byok"
 	"signalbox.dev/shared/files"
 	"signalbox.dev/shared/ids"
 	"signalbox.dev/shared/seal"
@@ -111,8 +112,10 @@ func TestAKillLosesNothing(t *testing.T) {
 		}
 	}
 	places := map[int64]bool{}
-	for _, stored := range kit.Credentials(t, kit.Rows{DB: stack.DynamoDB, Table: stack.Credentials}.Of(t, "workspace#"+string(tenant.Workspace))) {
-		plain, err := stored.Open(t.Context(), seal.NewOpener(stack.KMS, stack.SealingKey))
+	kept, err := byok.ReadAll(t.Context(), stack.DynamoDB, stack.Credentials, tenant.ID, tenant.Workspace)
+	kit.Must(t, err)
+	for _, stored := range kept {
+		plain, err := seal.NewOpener(stack.KMS, stack.SealingKey).Open(t.Context(), stored.Sealed, stored.Binding())
 		if _, asked := credentials[stored.Name]; !asked || err != nil || string(plain.Reveal()) != keyOf(stored.Name) || places[stored.SortOrder] {
 			t.Errorf("%s is stored twice, opens to another key than the one that was sent, or has another's position: %v", stored.Name, err)
 		}

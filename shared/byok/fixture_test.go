@@ -1,6 +1,7 @@
 package byok_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -149,7 +150,7 @@ func (f *fixture) move(w byok.WrappedKey, from, to string) {
 func (f *fixture) rewriteRow(change func(kit.Row)) {
 	f.Helper()
 	table := kit.Rows{DB: f.db, Table: f.env.Tables.Credentials}
-	rows := table.Of(f, "workspace#"+string(f.workspace))
+	rows := slices.DeleteFunc(table.All(f), func(row kit.Row) bool { return kit.TextOf(row, "pk") != "workspace#"+string(f.workspace) })
 	if len(rows) != 1 {
 		f.Fatalf("%d rows, want 1", len(rows))
 	}

@@ -106,21 +106,6 @@ func (r Rows) Become(t testing.TB, rows []Row) {
 	}
 }
 
-// Of returns the rows of a pk.
-func (r Rows) Of(t testing.TB, pk string) (rows []Row) {
-	t.Helper()
-	pages := dynamodb.NewQueryPaginator(r.DB, &dynamodb.QueryInput{
-		TableName: &r.Table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
-		ExpressionAttributeValues: Row{":pk": Text(pk)},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(t.Context())
-		Must(t, err)
-		rows = append(rows, page.Items...)
-	}
-	return rows
-}
-
 // All returns every row of the table. It can be called in a Cleanup.
 func (r Rows) All(t testing.TB) (rows []Row) {
 	t.Helper()
