@@ -55,7 +55,9 @@ func TestResponses(t *testing.T) {
 				`"reason":"unknown","message":"must be a workspace of the account that is not deleted; if omitted, the account must have a default workspace"`).Text()
 		}
 		missing := unknown(ids.New[ids.Workspace](), "an unknown token")
-		for _, got := range []string{unknown(foreign.Workspace, foreign.Management), unknown(home.DeletedWorkspace(t), home.DeletedKey(t))} {
+		deleted := home.ManagementKey(t)
+		kit.Must(t, home.Registry.DeleteKey(t.Context(), home.ID, auth.HashKey(deleted)))
+		for _, got := range []string{unknown(foreign.Workspace, foreign.Management), unknown(home.DeletedWorkspace(t), deleted)} {
 			if got != missing {
 				t.Errorf("it differs from the answer to unknown ones, %s: %s", missing, got)
 			}

@@ -61,14 +61,6 @@ func (a Tenant) DisabledKey(t testing.TB) string {
 	return token
 }
 
-// DeletedKey makes a management key and deletes it.
-func (a Tenant) DeletedKey(t testing.TB) string {
-	t.Helper()
-	token := a.ManagementKey(t)
-	Must(t, a.Registry.DeleteKey(t.Context(), a.ID, auth.HashKey(token)))
-	return token
-}
-
 // ExpiredKey makes a management key that has expired.
 func (a Tenant) ExpiredKey(t testing.TB) string {
 	t.Helper()
