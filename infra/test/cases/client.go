@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/record"
 )
@@ -77,7 +75,6 @@ type client struct {
 type failure struct {
 	Call
 
-	fault  *Fault
 	at     time.Time
 	logged map[string]any // the error in the log, nil if that is not known
 }
@@ -395,8 +392,6 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 	if f.Usable {
 		c.deepest = max(c.deepest, a.call.Round)
 	}
-	c.met = append(c.met, failure{*a.call, f, c.env.Now(), logged})
+	c.met = append(c.met, failure{*a.call, c.env.Now(), logged})
 	return response, err
 }
-
-var _ aws.HTTPClient = (*client)(nil)

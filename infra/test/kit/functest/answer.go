@@ -77,15 +77,13 @@ func (a *Answer) read(t testing.TB, log string) {
 	}
 }
 
-func messages() map[int]string {
-	return map[int]string{
-		http.StatusBadRequest:          "Invalid request parameters",
-		http.StatusUnauthorized:        "Missing Authentication header",
-		http.StatusForbidden:           "Only management keys can perform this operation",
-		http.StatusNotFound:            "Resource not found",
-		http.StatusTooManyRequests:     "Rate limit exceeded",
-		http.StatusInternalServerError: "Internal Server Error",
-	}
+var messages = map[int]string{
+	http.StatusBadRequest:          "Invalid request parameters",
+	http.StatusUnauthorized:        "Missing Authentication header",
+	http.StatusForbidden:           "Only management keys can perform this operation",
+	http.StatusNotFound:            "Resource not found",
+	http.StatusTooManyRequests:     "Rate limit exceeded",
+	http.StatusInternalServerError: "Internal Server Error",
 }
 
 // checkEnvelope checks the parts that every answer must have, and reads the envelope of
@@ -111,7 +109,7 @@ func (a *Answer) checkEnvelope(t testing.TB) {
 		}
 		a.Issues = append(a.Issues, issue.Path)
 	}
-	if e := body.Error; e.Code != a.Status || e.Message != messages()[a.Status] || e.Metadata.RequestID != a.RequestID ||
+	if e := body.Error; e.Code != a.Status || e.Message != messages[a.Status] || e.Metadata.RequestID != a.RequestID ||
 		(a.Reason != "") != (a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden) ||
 		(a.Header["WWW-Authenticate"] == "Bearer") != (a.Status == http.StatusUnauthorized) ||
 		(len(a.Issues) > 0) != (a.Status == http.StatusBadRequest) || a.Header["Cache-Control"] != "no-store" {
