@@ -141,12 +141,8 @@ func (in *batchWriteItem) apply(w *World) (any, error) {
 
 type query struct{ input }
 
-func (in *query) partition() (primaryKey, error) {
-	return parse(in.input, in.KeyConditionExpression, (*parser).partition)
-}
-
 func (in *query) apply(w *World) (any, error) {
-	of, err := in.partition()
+	of, err := parse(in.input, in.KeyConditionExpression, (*parser).partition)
 	if err != nil {
 		return nil, err
 	}

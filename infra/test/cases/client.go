@@ -17,6 +17,7 @@ import (
 
 	"signalbox.dev/infra/test/kit"
 	"signalbox.dev/infra/test/record"
+	"signalbox.dev/shared/calls"
 )
 
 // Call is a call to AWS, with all its attempts.
@@ -167,7 +168,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 		return c.timeIsUp(r)
 	}
 	if c.delay != nil {
-		sleep(r.Context(), c.delay(*a.call, false))
+		_ = calls.Wait(r.Context(), c.delay(*a.call, false))
 	}
 	if c.beforeCall != nil && !c.beforeCall(r.Context(), *a.call) {
 		return c.timeIsUp(r)
@@ -182,7 +183,7 @@ func (c *client) Do(r *http.Request) (*http.Response, error) {
 	}
 	response, err := apply()
 	if c.delay != nil {
-		sleep(r.Context(), c.delay(*a.call, true))
+		_ = calls.Wait(r.Context(), c.delay(*a.call, true))
 	}
 	c.answered(r.Context(), a)
 	return response, err
@@ -193,13 +194,6 @@ func (c *client) timeIsUp(r *http.Request) (*http.Response, error) {
 	c.lifetime.end(context.DeadlineExceeded)
 	<-r.Context().Done() // it ends a little later
 	return nil, r.Context().Err()
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // arrives finds the call of an attempt, and inspects it. It reports whether the
@@ -375,7 +369,7 @@ func (c *client) fail(r *http.Request, a attempt, f *Fault, apply func() (*http.
 	logged := f.logged(a, r, response, err)
 	switch {
 	case f.attemptTimesOut && !c.env.OnEngines():
-		sleep(r.Context(), silence)
+		_ = calls.Wait(r.Context(), silence)
 	case f.requestTimesOut:
 		c.await(r.Context(), a, c.answers)
 		c.lifetime.end(context.DeadlineExceeded)

@@ -310,7 +310,7 @@ func (r *runner) settled(env *Environment, t *trial, got observed) bool {
 func (r *runner) traceAlone(other Concurrent) trace {
 	name := other.Operation.Name
 	if _, known := r.others[name]; !known {
-		r.inEnvironment(func(env *Environment) {
+		inEnvironment(r.t, false, r.setup, func(env *Environment) {
 			s := r.SetUp(env)
 			other := s.concurrent(name)
 			result, c := env.run(&other.Operation, nil, disturbance{})
@@ -320,13 +320,10 @@ func (r *runner) traceAlone(other Concurrent) trace {
 	return r.others[name]
 }
 
-// inEnvironment calls do in an Environment without a trial.
-func (r *runner) inEnvironment(do func(*Environment)) { inEnvironment(r.t, false, r.setup, do) }
-
 // disturbed returns the trials of the case after the first one.
 func (r *runner) disturbed() (all []trial) {
 	var s Scenario
-	r.inEnvironment(func(env *Environment) { s = r.SetUp(env) })
+	inEnvironment(r.t, false, r.setup, func(env *Environment) { s = r.SetUp(env) })
 	if !s.Operation.ConcurrentOnly {
 		all = r.faults(s.Operation.OptionalCalls)
 	}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing/iotest"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
@@ -219,15 +220,10 @@ func CutAnswer() Fault {
 		if err != nil || len(body) == 0 {
 			return nil, networkError(r, syscall.ECONNRESET)
 		}
-		answer.Body = io.NopCloser(io.MultiReader(strings.NewReader(string(body[:len(body)/2])), brokenReader{}))
+		answer.Body = io.NopCloser(io.MultiReader(strings.NewReader(string(body[:len(body)/2])), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		return answer, nil
 	})
 }
-
-// brokenReader is the end of a body after its connection was cut.
-type brokenReader struct{}
-
-func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // Garble lets the engine apply the attempt and makes the answer unreadable.
 func Garble() Fault {
