@@ -16,13 +16,18 @@ import (
 // exampleConfig returns the example, and writes the files that it names into a folder.
 func exampleConfig(t *testing.T) (text, folder string) {
 	t.Helper()
-	example, err := os.ReadFile("router.yaml")
-	kit.Must(t, err)
 	folder = t.TempDir()
 	write(t, filepath.Join(folder, "openai"), "sk-openai\r\n")
 	write(t, filepath.Join(folder, "anthropic"), "sk-anthropic")
 	write(t, filepath.Join(folder, "name-keys"), newNameKey()+"\n")
-	return strings.ReplaceAll(string(example), "/run/secrets", folder), folder
+	return strings.ReplaceAll(readFile(t, "router.yaml"), "/run/secrets", folder), folder
+}
+
+func readFile(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file) //nolint:gosec // a shipped one
+	kit.Must(t, err)
+	return string(text)
 }
 
 func readText(t *testing.T, text string) (config, error) {
@@ -90,12 +95,7 @@ func TestConfig(t *testing.T) {
 // Each of these changes makes two files that do not fit, and `router check` says where.
 func TestCheck(t *testing.T) {
 	folder := t.TempDir()
-	read := func(file string) string {
-		text, err := os.ReadFile(file) //nolint:gosec // of the test
-		kit.Must(t, err)
-		return string(text)
-	}
-	router, envoy := read("router.yaml"), read("envoy.yaml")
+	router, envoy := readFile(t, "router.yaml"), readFile(t, "envoy.yaml")
 	kit.Must(t, checkFiles("router.yaml", "envoy.yaml"))
 	for _, c := range []struct{ from, to, complaint string }{
 		{"header: x-api-key", "header: x-new-key", "/open lacks x-new-key, the header of anthropic"},
@@ -133,10 +133,8 @@ func TestPairsOfSettings(t *testing.T) {
 	kit.Must(t, err)
 	short, err := readText(t, regexp.MustCompile(`(?m)^(max_|plan_age).*`).ReplaceAllString(example, ""))
 	kit.Must(t, err)
-	text, err := os.ReadFile("envoy.yaml")
-	kit.Must(t, err)
 	var envoy any
-	kit.Must(t, yaml.Unmarshal(text, &envoy))
+	kit.Must(t, yaml.Unmarshal([]byte(readFile(t, "envoy.yaml")), &envoy))
 	least := func(name string) int { return slices.Min(numbers(envoy, name)) }
 	greatest := func(name string) int { return slices.Max(numbers(envoy, name)) }
 	connections, breakers := slices.Max(numbers(valuesOf(envoy, "filters"), "max_connections")), numbers(valuesOf(envoy, "circuit_breakers"), "max_connections")

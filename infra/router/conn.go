@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -65,10 +64,6 @@ func (c *secretConn) Write(p []byte) (int, error) {
 }
 
 type connKey struct{}
-
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
-}
 
 // sendKey sends a response of status 200 without a body, with the key in the provider's header,
 // and its target. The connection is closed if that fails.

@@ -56,7 +56,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	// Mozilla's root certificates, for an image that has no others.
+	_ "golang.org/x/crypto/x509roots/fallback"
 )
+
+// version is set by the linker: see infra/release/programs.
+var version = "unknown"
 
 const (
 	readTime     = 4 * time.Second // for headers and body: less than requestTime, so there is a response after a slow body
@@ -175,7 +180,7 @@ func listen(ctx context.Context, c config) (net.Listener, error) {
 func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		ConnContext:       withConn,
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ReadHeaderTimeout: readTime, ReadTimeout: readTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeaders,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}

@@ -25,10 +25,7 @@ func (a *authorizer) awaitStorage(ctx context.Context) {
 			return
 		}
 		a.log.LogAttrs(ctx, slog.LevelWarn, "not ready: a table cannot be read", slog.String("table", table), slog.Attr{Key: "error", Value: calls.Describe(err)})
-		select {
-		case <-ctx.Done():
-		case <-time.After(probeTime):
-		}
+		_ = calls.Wait(ctx, probeTime)
 	}
 }
 
