@@ -9,16 +9,18 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// event is a REST API's proxy event, payload format 1.0, without members that API Gateway adds and
-// no function reads, such as the maps of single values. When text that is not UTF-8 is encoded, it
-// becomes U+FFFD, as in a REST API.
+// event is a REST API's proxy event, payload format 1.0, without members that API Gateway
+// adds and no function reads. When text that is not UTF-8 is encoded, it becomes U+FFFD,
+// as in a REST API.
 func (g *Gateway) event(x *exchange, body []byte) []byte {
 	headers := maps.Clone(x.Header)
 	headers.Set("Host", x.Host)
+	query := queryValues(x.query)
 	// Text, numbers and maps of text always encode.
 	encoded, _ := json.Marshal(events.APIGatewayProxyRequest{
 		Resource: x.route.Path, Path: x.path, HTTPMethod: x.Method,
-		MultiValueHeaders: headers, MultiValueQueryStringParameters: queryValues(x.query),
+		Headers: last(headers), MultiValueHeaders: headers,
+		QueryStringParameters: last(query), MultiValueQueryStringParameters: query,
 		PathParameters: x.parameters, StageVariables: g.config.API.Variables,
 		RequestContext: events.APIGatewayProxyRequestContext{RequestID: x.id, Identity: events.APIGatewayRequestIdentity{SourceIP: x.source}},
 		Body:           string(body),
@@ -46,4 +48,13 @@ func unescaped(text string) string {
 		text = plain
 	}
 	return string([]rune(text)) // each byte that is not UTF-8 becomes U+FFFD
+}
+
+// last returns the map of single values. If a name has several, it has the last.
+func last(all map[string][]string) map[string]string {
+	single := make(map[string]string, len(all))
+	for name, values := range all {
+		single[name] = values[len(values)-1]
+	}
+	return single
 }
